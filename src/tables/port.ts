@@ -36,7 +36,13 @@ export type Condition =
 
 export type Action =
   /** Replaces the whole row. */
-  | { readonly kind: 'put'; readonly table: string; readonly row: Row; readonly if?: Condition; readonly keep?: boolean }
+  | {
+      readonly kind: 'put'
+      readonly table: string
+      readonly row: Row
+      readonly if?: Condition
+      readonly keep?: boolean
+    }
   /** Changes some attributes; creates the row if there is none. `add` starts from 0. Never touches key attributes. */
   | {
       readonly kind: 'update'
@@ -68,7 +74,7 @@ export interface Write {
 }
 
 export type Verdict =
-  /** Durable. `row` is the row after a write of one put or update. */
+  /** Durable. `row` is the row after the first action, where the backend tells: always if it is the only action. */
   | { readonly kind: 'done'; readonly row?: Row }
   /** Nothing was written, because the condition of that action did not hold for `row`, the row as it stood. */
   | { readonly kind: 'refused'; readonly action: number; readonly row: Row | undefined }

@@ -1,0 +1,148 @@
+// Claiming. A message is a hint; the row decides. A claim is one conditional write that raises the attempt, and from then on
+// the attempt fences every other worker. The message is let go as soon as the claim is durable, or is known to be lost.
+
+import { assert } from '../kernel/assert.ts'
+import { type Fault, isFault } from '../kernel/fault.ts'
+import type { Message, Received } from '../queues/port.ts'
+import type { Action, Row, Write } from '../tables/port.ts'
+import { checkWhole, checkWorkerId } from './check.ts'
+import { type Decided, decideAll, readJobRow, type StoreContext } from './context.ts'
+import { QueueUnknown } from './faults.ts'
+import type { Claim } from './job.ts'
+import { isEndedRow, jobKey, jobsTable, number, stateOf } from './keys.ts'
+import { readJob } from './read.ts'
+import { step } from './transitions.ts'
+
+export interface ClaimRequest {
+  readonly queue: string
+  readonly workerId: string
+  readonly max: number
+  readonly waitMs: number
+  readonly signal?: AbortSignal
+}
+
+/** How often a message may name a job that is not there before it is put aside, and how long it rests in between. */
+const unknownReceivesMax = 5
+const unknownRestMs = 10_000
+
+/** Takes up to `max` jobs that are ready, waiting for the first one. An empty answer means that there was none. */
+export const claim = async (context: StoreContext, request: ClaimRequest): Promise<readonly Claim[]> => {
+  checkWorkerId(request.workerId)
+  checkWhole('max', request.max, 1, 1_000)
+  if (!context.options.queues.includes(request.queue)) throw new QueueUnknown(request.queue)
+  const received = await context.queue.receive(request.queue, request)
+  const readable: Claiming[] = []
+  for (const at of received) {
+    if (at.message) readable.push(prepare(context, at, at.message, request.workerId))
+    else await putAside(context, at, 'the message cannot be read')
+  }
+  const decided = await decideAll(
+    context,
+    readable.map(({ write }) => write),
+  )
+  const claims: Claim[] = []
+  const done: Received[] = []
+  for (const [index, claiming] of readable.entries()) {
+    const row = await winningRow(context, claiming, decided[index] as Decided | Fault)
+    if (!row) continue
+    done.push(claiming.received)
+    claims.push(await asClaim(context, row))
+  }
+  // Deleting after the claim and not before: a crash in between leaves a duplicate, which is dropped, never a lost job.
+  if (!context.queue.within) await acknowledge(context, 'finish', request.queue, () => context.queue.finish(done))
+  return claims
+}
+
+interface Claiming {
+  readonly received: Received
+  readonly message: Message
+  readonly claimId: string
+  readonly write: Write
+}
+
+const prepare = (context: StoreContext, received: Received, message: Message, workerId: string): Claiming => {
+  const { clock, random, options, queue } = context
+  const now = clock.now()
+  const claimId = Buffer.from(random.bytes(12)).toString('base64url')
+  const update: Action = {
+    kind: 'update',
+    table: jobsTable.name,
+    key: jobKey(message.jobId),
+    set: {
+      state: step('SCHEDULED', 'claimed'),
+      attempt: message.attempt + 1,
+      renewals: 0,
+      claim_id: claimId,
+      worker_id: workerId,
+      updated_at: now,
+      // Only when somebody looks next: expiry goes by the job's own lease.
+      due_at: now + options.execution.leaseMs,
+    },
+    if: {
+      test: 'all',
+      of: [
+        { test: '=', attribute: 'state', value: 'SCHEDULED' },
+        { test: '=', attribute: 'attempt', value: message.attempt },
+        // The one comparison of two wall clocks, and it decides only about being early.
+        { test: '<=', attribute: 'not_before', value: now },
+        { test: 'lacks', attribute: 'cancel_requested_at' },
+      ],
+    },
+    keep: true,
+  }
+  const actions = [update, ...(queue.within ? [queue.within.finish(received)] : [])]
+  return { received, message, claimId, write: { actions } }
+}
+
+/** The row after a claim that was won; undefined if it was lost, and then the message is dealt with. */
+const winningRow = async (
+  context: StoreContext,
+  { received, message, claimId }: Claiming,
+  decided: Decided | Fault,
+): Promise<Row | undefined> => {
+  if (!isFault(decided) && decided.kind === 'done') return decided.row ?? (await readJobRow(context, message.jobId))
+  // The outcome is unknown and the storage out of reach: leave the message alone, it comes again when its hold has passed.
+  if (isFault(decided)) return undefined
+  const { row } = decided
+  if (row && row['claim_id'] === claimId && stateOf(row) === 'RUNNING') return row
+  await letGo(context, received, message, row)
+  return undefined
+}
+
+const letGo = async (context: StoreContext, received: Received, message: Message, row: Row | undefined) => {
+  const { queue, clock } = context
+  if (!row) {
+    if (received.receives >= unknownReceivesMax) return putAside(context, received, `job ${message.jobId} is unknown`)
+    // Perhaps the job was restored from a backup that lags: not at first sight.
+    return acknowledge(context, 'release', received.queue, () => queue.release([received], unknownRestMs))
+  }
+  const early = number(row, 'not_before') - clock.now()
+  if (stateOf(row) === 'SCHEDULED' && number(row, 'attempt') === message.attempt && early > 0) {
+    return acknowledge(context, 'release', received.queue, () => queue.release([received], early))
+  }
+  const reason = isEndedRow(row) ? 'ended' : stateOf(row) === 'RUNNING' ? 'running' : 'outdated'
+  context.emit({ name: 'message.dropped', jobId: message.jobId, queue: message.queue, reason })
+  return acknowledge(context, 'finish', received.queue, () => queue.finish([received]))
+}
+
+const putAside = (context: StoreContext, received: Received, reason: string): Promise<void> => {
+  context.emit({ name: 'message.deadLettered', queue: received.queue, reason })
+  return acknowledge(context, 'deadLetter', received.queue, () => context.queue.deadLetter(received, reason))
+}
+
+/** A message that cannot be let go comes again and is dropped then; the job's state does not depend on it. */
+const acknowledge = async (context: StoreContext, verb: string, queue: string, act: () => Promise<void>) => {
+  try {
+    await act()
+  } catch (error) {
+    if (!isFault(error)) throw error
+    context.emit({ name: 'message.unacknowledged', queue, verb, code: error.code })
+  }
+}
+
+const asClaim = async (context: StoreContext, row: Row): Promise<Claim> => {
+  const job = await readJob(context, row)
+  assert(job.state === 'RUNNING', `job ${job.id} was claimed and is ${job.state}`)
+  context.emit({ name: 'job.claimed', jobId: job.id, queue: job.queue, attempt: job.attempt })
+  return { job, hold: { jobId: job.id, queue: job.queue, attempt: job.attempt } }
+}

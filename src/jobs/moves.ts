@@ -1,0 +1,131 @@
+// The two ways a job row changes hands: back to SCHEDULED, or to an end. Both are built here and only here, so that every
+// verb that moves a job leaves the same fields in the same shape.
+
+import { eventsTable } from '../log/keys.ts'
+import type { Outgoing } from '../queues/port.ts'
+import type { Action, Condition, Row, Write } from '../tables/port.ts'
+import { limits } from './check.ts'
+import type { StoreContext } from './context.ts'
+import type { Closing } from './job.ts'
+import { errorKey, jobKey, jobsTable, number, paramsKey, resultKey, seconds, stateOf, text } from './keys.ts'
+import { type JobEventType, type JobState, step } from './transitions.ts'
+
+export interface Move {
+  readonly state: JobState
+  readonly write: Write
+  /** What to send once the write is done, unless it travels within it. */
+  readonly outgoing: readonly Outgoing[]
+  readonly notBefore: number | undefined
+}
+
+/** That the row is still in the hands of this attempt. Every write of a worker has it. */
+export const heldBy = (attempt: number): Condition => ({
+  test: 'all',
+  of: [
+    { test: '=', attribute: 'state', value: 'RUNNING' satisfies JobState },
+    { test: '=', attribute: 'attempt', value: attempt },
+  ],
+})
+
+/** No write returns a job to SCHEDULED that somebody asked to stop. */
+const notCancelled: Condition = { test: 'lacks', attribute: 'cancel_requested_at' }
+
+/** Back to SCHEDULED, to be claimed again from `notBefore` on. */
+export const moveBack = (
+  { queue, clock, options }: StoreContext,
+  row: Row,
+  move: {
+    readonly event: JobEventType
+    readonly if: Condition
+    readonly notBefore: number
+    readonly set?: Row
+    readonly add?: Readonly<Record<string, number>>
+    readonly remove?: readonly string[]
+    readonly closing?: Closing
+  },
+): Move => {
+  const jobId = text(row, 'job_id')
+  const message = {
+    jobId,
+    queue: text(row, 'queue'),
+    priority: text(row, 'priority') as Outgoing['message']['priority'],
+    attempt: number(row, 'attempt'),
+  }
+  const outgoing: Outgoing = { message, notBefore: move.notBefore }
+  const state = step(stateOf(row), move.event)
+  const update: Action = {
+    kind: 'update',
+    table: jobsTable.name,
+    key: jobKey(jobId),
+    set: {
+      state,
+      not_before: move.notBefore,
+      updated_at: clock.now(),
+      sends: 0,
+      ...(queue.within ? {} : { due_at: move.notBefore + options.outboxDelayMs }),
+      ...move.set,
+    },
+    ...(move.add ? { add: move.add } : {}),
+    remove: ['worker_id', ...(queue.within ? ['due_at'] : []), ...(move.remove ?? [])],
+    // A redrive takes the mark away, so it may be there before.
+    if: move.event === 'redriven' ? move.if : { test: 'all', of: [move.if, notCancelled] },
+    keep: true,
+  }
+  const actions = [update, ...closingActions(move.closing), ...(queue.within ? [queue.within.send(outgoing)] : [])]
+  return { state, write: { actions }, outgoing: [outgoing], notBefore: move.notBefore }
+}
+
+/** To an end: COMPLETED, FAILED or CANCELLED, with what is known of it and the time until it is forgotten. */
+export const moveToEnd = (
+  context: StoreContext,
+  row: Row,
+  move: {
+    readonly event: JobEventType
+    readonly if: Condition
+    readonly result?: string
+    readonly error?: string
+    readonly add?: Readonly<Record<string, number>>
+    readonly closing?: Closing
+  },
+): Move => {
+  const { clock, options } = context
+  const jobId = text(row, 'job_id')
+  const now = clock.now()
+  const state = step(stateOf(row), move.event)
+  // A request id must not outlive the job it stands for. not_before only ever rises, so this is late enough.
+  const forgetAt = Math.max(now + options.retentionMs, number(row, 'not_before') + options.requestRetentionMs)
+  const ttl = seconds(forgetAt)
+  const result = storedText('result', move.result, resultKey(jobId, number(row, 'attempt'))[0], ttl)
+  const error = storedText('error', move.error, errorKey(jobId, number(row, 'attempt'))[0], ttl)
+  const update: Action = {
+    kind: 'update',
+    table: jobsTable.name,
+    key: jobKey(jobId),
+    set: { state, updated_at: now, ttl, ...result.set, ...error.set },
+    ...(move.add ? { add: move.add } : {}),
+    remove: ['due_at', 'watched_until'],
+    if: move.if,
+  }
+  const paramsAreOutside = row['params'] === undefined
+  const forgetParams: Action[] = paramsAreOutside
+    ? [{ kind: 'update', table: jobsTable.name, key: paramsKey(jobId), set: { ttl } }]
+    : []
+  const actions = [update, ...forgetParams, ...result.actions, ...error.actions, ...closingActions(move.closing)]
+  return { state, write: { actions }, outgoing: [], notBefore: undefined }
+}
+
+/** Short texts live in the row, long ones are items of their own, keyed by attempt. */
+const storedText = (
+  name: string,
+  value: string | undefined,
+  key: string,
+  ttl: number,
+): { set: Row; actions: Action[] } => {
+  if (value === undefined) return { set: {}, actions: [] }
+  if (Buffer.byteLength(value) <= limits.inlineBytes) return { set: { [name]: value }, actions: [] }
+  const row: Row = { job_id: key, [name]: value, ttl }
+  return { set: { [`${name}_outside`]: true }, actions: [{ kind: 'put', table: jobsTable.name, row }] }
+}
+
+const closingActions = (closing: Closing | undefined): Action[] =>
+  closing ? [...closing.output, closing.end].map((row) => ({ kind: 'put' as const, table: eventsTable.name, row })) : []

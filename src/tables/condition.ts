@@ -1,0 +1,125 @@
+// The meaning of conditions and actions, as pure functions over one row. Adapters that decide in this process share it;
+// an adapter over a service must come to the same answers, and the contract suite compares them.
+
+import { assert, unreachable } from '../kernel/assert.ts'
+import type { Action, Condition, Key, Row, TableSchema, Value, Write } from './port.ts'
+
+/** Whether a condition holds for the row as it stands, undefined being no row. */
+export const holds = (condition: Condition, row: Row | undefined): boolean => {
+  switch (condition.test) {
+    case 'absent':
+      return row === undefined
+    case 'present':
+      return row !== undefined
+    case 'has':
+      return row?.[condition.attribute] !== undefined
+    case 'lacks':
+      return row?.[condition.attribute] === undefined
+    case 'all':
+      return condition.of.every((part) => holds(part, row))
+    case 'any':
+      return condition.of.some((part) => holds(part, row))
+    case '=':
+      return sameValue(row?.[condition.attribute], condition.value)
+    case '<':
+    case '<=':
+    case '>':
+    case '>=':
+      return compares(condition.test, row?.[condition.attribute], condition.value)
+    default:
+      return unreachable(condition)
+  }
+}
+
+const sameValue = (stored: Value | undefined, value: Value): boolean =>
+  stored === value ||
+  (stored instanceof Uint8Array && value instanceof Uint8Array && Buffer.compare(stored, value) === 0)
+
+/** Values of different types never compare; bytes and booleans have no order that we use. */
+const compares = (test: '<' | '<=' | '>' | '>=', stored: Value | undefined, value: Value): boolean => {
+  const ordered =
+    (typeof stored === 'number' && typeof value === 'number') ||
+    (typeof stored === 'string' && typeof value === 'string')
+  if (!ordered) return false
+  switch (test) {
+    case '<':
+      return stored < value
+    case '<=':
+      return stored <= value
+    case '>':
+      return stored > value
+    case '>=':
+      return stored >= value
+  }
+}
+
+/** The row after the action, undefined if there is none. The condition is the caller's business. */
+export const applyAction = (schema: TableSchema, action: Action, row: Row | undefined): Row | undefined => {
+  switch (action.kind) {
+    case 'put':
+      return action.row
+    case 'delete':
+      return undefined
+    case 'check':
+      return row
+    case 'update': {
+      const next: Record<string, Value> = { ...(row ?? keyAttributes(schema, action.key)), ...action.set }
+      for (const [attribute, by] of Object.entries(action.add ?? {})) {
+        const before = next[attribute] ?? 0
+        assert(typeof before === 'number', `${schema.name}.${attribute} is not a number`)
+        next[attribute] = before + by
+      }
+      for (const attribute of action.remove ?? []) delete next[attribute]
+      return next
+    }
+    default:
+      return unreachable(action)
+  }
+}
+
+export const keyOfRow = (schema: TableSchema, row: Row): Key => {
+  const partition = row[schema.partition]
+  assert(typeof partition === 'string' && partition !== '', `a row of ${schema.name} without ${schema.partition}`)
+  if (!schema.sort) return [partition]
+  const sort = row[schema.sort.attribute]
+  assert(typeof sort === schema.sort.type, `a row of ${schema.name} without ${schema.sort.attribute}`)
+  return [partition, sort as number | string]
+}
+
+export const keyOfAction = (schema: TableSchema, action: Action): Key =>
+  action.kind === 'put' ? keyOfRow(schema, action.row) : action.key
+
+const keyAttributes = (schema: TableSchema, key: Key): Row =>
+  schema.sort && key[1] !== undefined
+    ? { [schema.partition]: key[0], [schema.sort.attribute]: key[1] }
+    : { [schema.partition]: key[0] }
+
+/** One string per row of all tables, for maps and sets. The parts cannot run into each other: a table's name has no NUL. */
+export const rowId = (table: string, key: Key): string =>
+  key.length === 1 ? `${table}\0${key[0]}` : `${table}\0${key[0]}\0${key[1]}`
+
+/** Schemas by name; asking for a table that nobody declared is a bug. */
+export const createCatalogue = (schemas: readonly TableSchema[]) => {
+  const byName = new Map(schemas.map((schema) => [schema.name, schema]))
+  assert(byName.size === schemas.length, 'two tables of one name')
+  return (table: string): TableSchema => {
+    const schema = byName.get(table)
+    assert(schema, `no table '${table}' was declared`)
+    return schema
+  }
+}
+
+/** A write that breaks the port's rules is a bug of the caller, whatever the backend would say. */
+export const assertWellFormed = (schemaOf: (table: string) => TableSchema, write: Write): void => {
+  assert(write.actions.length > 0, 'a write without actions')
+  if (write.merge) {
+    const only = write.actions[0] as Action
+    assert(
+      write.actions.length === 1 && only.if === undefined,
+      'only a single action without a condition may be merged',
+    )
+  }
+  if (write.actions.length === 1) return
+  const rows = new Set(write.actions.map((action) => rowId(action.table, keyOfAction(schemaOf(action.table), action))))
+  assert(rows.size === write.actions.length, 'two actions of one write on the same row')
+}
