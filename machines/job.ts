@@ -39,8 +39,8 @@ export const job = setup({
     },
     RUNNING: {
       on: {
-        renewed: {},
-        cancelRequested: {},
+        renewed: 'RUNNING',
+        cancelRequested: 'RUNNING',
         completed: 'COMPLETED',
         failed: 'FAILED',
         lost: 'FAILED',

@@ -139,9 +139,9 @@ export const shortenError = (error: string): string => {
   const bytes = Buffer.byteLength(error)
   if (bytes <= limits.errorBytes) return error
   const note = ` … (${bytes} bytes in all)`
-  return (
-    Buffer.from(error)
-      .subarray(0, limits.errorBytes - Buffer.byteLength(note))
-      .toString('utf8') + note
-  )
+  const encoded = Buffer.from(error)
+  let end = limits.errorBytes - Buffer.byteLength(note)
+  // Not in the middle of a character: bytes that continue one begin with the bits 10.
+  while (((encoded[end] as number) & 0xc0) === 0x80) end -= 1
+  return encoded.toString('utf8', 0, end) + note
 }
