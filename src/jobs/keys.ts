@@ -7,6 +7,7 @@
 
 import type { ExecutionConfig } from '../config/sections/jobs.ts'
 import { assert } from '../kernel/assert.ts'
+import { spread } from '../kernel/spread.ts'
 import type { Priority } from '../queues/port.ts'
 import type { Action, Key, Row, TableSchema, Value } from '../tables/port.ts'
 import { limits } from './check.ts'
@@ -33,13 +34,6 @@ export const requestKey = (queue: string, requestId: string): Key => [`request#$
 export const paramsKey = (jobId: string): Key => [`params#${jobId}`]
 export const resultKey = (jobId: string, attempt: number): Key => [`result#${jobId}#${attempt}`]
 export const errorKey = (jobId: string, attempt: number): Key => [`error#${jobId}#${attempt}`]
-
-/** FNV-1a: spreads ids evenly over a few shards, the same way for ever. */
-const spread = (text: string, over: number): number => {
-  let hash = 0x811c9dc5
-  for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
-  return (hash >>> 0) % over
-}
 
 export const dueShard = (jobId: string): string => String(spread(jobId, dueShards))
 export const listShard = (queue: string, shard: number): string => `${queue}#${shard}`

@@ -72,7 +72,7 @@ export const moveBack = (
     keep: true,
   }
   const actions = [update, ...closingActions(move.closing), ...(queue.within ? [queue.within.send(outgoing)] : [])]
-  return { state, write: { actions }, outgoing: [outgoing], notBefore: move.notBefore }
+  return { state, write: { actions, lane: 'urgent' }, outgoing: [outgoing], notBefore: move.notBefore }
 }
 
 /** To an end: COMPLETED, FAILED or CANCELLED, with what is known of it and the time until it is forgotten. */
@@ -111,7 +111,7 @@ export const moveToEnd = (
     ? [{ kind: 'update', table: jobsTable.name, key: paramsKey(jobId), set: { ttl } }]
     : []
   const actions = [update, ...forgetParams, ...result.actions, ...error.actions, ...closingActions(move.closing)]
-  return { state, write: { actions }, outgoing: [], notBefore: undefined }
+  return { state, write: { actions, lane: 'urgent' }, outgoing: [], notBefore: undefined }
 }
 
 /** Short texts live in the row, long ones are items of their own, keyed by attempt. */

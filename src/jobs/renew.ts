@@ -21,6 +21,7 @@ export const renew = async (context: StoreContext, hold: Hold): Promise<Renewal>
         keep: true,
       },
     ],
+    lane: 'urgent',
   })
   if (decided.kind === 'refused') {
     context.emit({ name: 'job.fenced', jobId: hold.jobId, attempt: hold.attempt, verb: 'renew' })

@@ -58,6 +58,9 @@ export type Action =
   /** Changes nothing; the write stands only if the condition holds. */
   | { readonly kind: 'check'; readonly table: string; readonly key: Key; readonly if: Condition }
 
+export const lanes = ['urgent', 'row', 'log', 'later'] as const
+export type Lane = (typeof lanes)[number]
+
 /**
  * What takes effect as a whole or not at all. More than one action makes it a transaction, each action on another row.
  * `keep` on an action is advice: the row will be written again soon (true) or not (false, the default).
@@ -65,11 +68,12 @@ export type Action =
 export interface Write {
   readonly actions: readonly Action[]
   /**
-   * How the write travels where writes are collected: `row` (default) is the state of something somebody waits for, `log` is
-   * bulk, `later` is awaited by nobody and may wait for company. Writes of one lane on one row keep their order.
+   * How the write travels where writes are collected. `urgent`: a sign of life or the end of something that runs, with room of
+   * its own. `row` (the default): the state of something somebody waits for. `log`: bulk. `later`: nobody waits, it may wait for
+   * company. Writes of one lane whose first action is on one row keep their order.
    */
-  readonly lane?: 'row' | 'log' | 'later'
-  /** Only for a single action without a condition: may be folded with an earlier one on the same row that waits. */
+  readonly lane?: Lane
+  /** Only for a single update without a condition: may be folded into an earlier one on the same row that still waits. */
   readonly merge?: true
 }
 

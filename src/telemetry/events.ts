@@ -48,7 +48,6 @@ export type TelemetryEvent =
       readonly lane: string
       readonly trigger: string
       readonly writes: number
-      readonly merged: number
       readonly tookMs: number
     }
   /** Something is not as it should be, and the system goes on. */
