@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { z } from 'zod'
-import { type ExecutionConfig, executionOptions, type RetryOptions, retryOptions } from '../config/sections/jobs.ts'
+import { type Overridden, override } from '../config/override.ts'
+import { type ExecutionConfig, executionOptions, retryOptions } from '../config/sections/jobs.ts'
 import { assert } from '../kernel/assert.ts'
 import { type Fault, isFault } from '../kernel/fault.ts'
 import { type Outgoing, priorities } from '../queues/port.ts'
@@ -110,8 +110,8 @@ const prepare = (context: StoreContext, request: EnqueueRequest): Prepared => {
   const now = clock.now()
   const notBefore = checkSchedule(request, now)
   const paramsText = checkParams(request.params)
-  const retry = merged('retry', retryOptions, options.retry, request.retry) as RetryOptions
-  const execution = merged('execution', executionOptions, options.execution, request.execution) as ExecutionConfig
+  const retry = merged('retry', override(retryOptions, options.retry, request.retry))
+  const execution = merged('execution', override(executionOptions, options.execution, request.execution))
   const jobId = request.jobId ?? context.ids.next()
   const outgoing: Outgoing = { message: { jobId, queue: request.queue, priority, attempt: 0 }, notBefore }
   const { within } = context.queue
@@ -182,13 +182,10 @@ const refusedAnswer = async (
   return { jobId, createdAt, state: stateOf(jobRow), created: ours }
 }
 
-/** The server's own settings with what the request asks for, checked as a whole. */
-const merged = <T extends object>(field: string, schema: z.ZodType<T>, own: T, asked: Partial<T> | undefined): T => {
-  if (asked === undefined) return own
-  const parsed = schema.safeParse({ ...own, ...asked })
-  if (parsed.success) return parsed.data
-  const issue = parsed.error.issues[0]
-  throw new InputInvalid([field, ...(issue?.path ?? []).map(String)].join('.'), issue?.message ?? 'is not valid')
+/** The server's own settings with what the request asks for, or the field that is wrong. */
+const merged = <T>(field: string, overridden: Overridden<T>): T => {
+  if (overridden.ok) return overridden.value
+  throw new InputInvalid([field, ...overridden.path].join('.'), overridden.reason)
 }
 
 // The server's own configuration is one frozen object for all jobs: write its text once.
