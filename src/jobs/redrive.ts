@@ -48,7 +48,15 @@ export const redrive = async (context: StoreContext, jobId: string, run: number)
   })
   const keepParams =
     row['params'] === undefined
-      ? [{ kind: 'update' as const, table: jobsTable.name, key: paramsKey(jobId), remove: ['ttl'] }]
+      ? [
+          {
+            kind: 'update' as const,
+            table: jobsTable.name,
+            key: paramsKey(jobId),
+            remove: ['ttl'],
+            if: { test: 'present' as const },
+          },
+        ]
       : []
   const decided = await decide(context, { actions: [...move.write.actions, ...keepParams] })
   if (decided.kind === 'refused') throw new JobNotReady(`job ${jobId} changed meanwhile: look at it again`)

@@ -43,7 +43,10 @@ export type Action =
       readonly if?: Condition
       readonly keep?: boolean
     }
-  /** Changes some attributes; creates the row if there is none. `add` starts from 0. Never touches key attributes. */
+  /**
+   * Changes some attributes; creates the row if there is none. `add` starts from 0. Never touches key attributes. One that only
+   * removes needs a condition.
+   */
   | {
       readonly kind: 'update'
       readonly table: string

@@ -70,7 +70,10 @@ export const localTablesContract = (name: string, open: () => Promise<LocalTable
 
     test('a row whose ttl was taken away is not purged', async () => {
       await put('things', { thing_id: 'a', ttl: 100 })
-      await tables.commit([{ actions: [{ kind: 'update', table: 'things', key: ['a'], remove: ['ttl'] }] }])
+      const present = { test: 'present' } as const
+      await tables.commit([
+        { actions: [{ kind: 'update', table: 'things', key: ['a'], remove: ['ttl'], if: present }] },
+      ])
       expect(await tables.purge(1_000, 10)).toBe(0)
       expect(await tables.get('things', ['a'])).toEqual({ thing_id: 'a' })
     })

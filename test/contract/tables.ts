@@ -119,6 +119,13 @@ export const tablesContract = (name: string, open: () => Promise<TablesFixture>)
         expect(await tables.get('lines', key('log', 4))).toEqual(line('log', 4, { n: 1 }))
       })
 
+      test('an update that only removes must say that the row is there', async () => {
+        const action: Action = { kind: 'update', table: 'things', key: key('a'), remove: ['n'] }
+        await expect(one(action)).rejects.toThrow('must say that the row is there')
+        expect((await one({ ...action, if: { test: 'present' } })).kind).toBe('refused')
+        expect(await tables.get('things', key('a'))).toBeUndefined()
+      })
+
       test('a delete removes the row, and of a row that is not there it is done', async () => {
         await one(put(thing('a')))
         expect((await one({ kind: 'delete', table: 'things', key: key('a') })).kind).toBe('done')
@@ -450,7 +457,7 @@ export const tablesContract = (name: string, open: () => Promise<TablesFixture>)
         )
         expect(ids(moved.entries)).toEqual([id('a')])
         expect((await lookup('red')).entries).toEqual([])
-        await one({ kind: 'update', table: 'things', key: key('a'), remove: ['size'] })
+        await one({ kind: 'update', table: 'things', key: key('a'), remove: ['size'], if: { test: 'present' } })
         const out = await eventually(
           () => lookup('blue'),
           (found) => found.entries.length === 0,
