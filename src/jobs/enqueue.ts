@@ -6,7 +6,7 @@ import { type Fault, isFault } from '../kernel/fault.ts'
 import { type Outgoing, priorities } from '../queues/port.ts'
 import type { Action, Row, Write } from '../tables/port.ts'
 import { checkJobId, checkParams, checkRequestId, checkSchedule, checkWhole, limits } from './check.ts'
-import { type Decided, decideAll, readJobRow, type StoreContext, sendAfter } from './context.ts'
+import { type Decided, decide, decideAll, readJobRow, type StoreContext, sendAfter } from './context.ts'
 import { InputInvalid, JobUnknown, QueueUnknown, RequestReused } from './faults.ts'
 import type { Enqueued, EnqueueRequest, Json } from './job.ts'
 import { jobsTable, newJobActions, number, requestKey, seconds, stateOf, text } from './keys.ts'
@@ -22,9 +22,10 @@ interface Prepared {
 }
 
 export const enqueue = async (context: StoreContext, request: EnqueueRequest): Promise<Enqueued> => {
-  const [answer] = await enqueueMany(context, [request])
-  assert(answer, 'a request without an answer')
+  const work = prepare(context, request)
+  const answer = await answerFor(context, work, await decide(context, work.write))
   if (isFault(answer)) throw answer
+  if (answer.created) await sendAfter(context, [work.outgoing])
   return answer
 }
 

@@ -12,17 +12,6 @@ const counterMax = 0xfff
 export const createIds = (clock: Pick<Clock, 'now'>, random: Random): Ids => {
   let lastMs = 0
   let counter = 0
-  // Random bytes are fetched in bulk: a call per id costs more than the id.
-  let pool: Uint8Array = new Uint8Array(0)
-  let used = 0
-  const draw = (): Uint8Array => {
-    if (used + 8 > pool.length) {
-      pool = random.bytes(poolBytes)
-      used = 0
-    }
-    used += 8
-    return pool.subarray(used - 8, used)
-  }
   return {
     next: () => {
       const now = clock.now()
@@ -36,12 +25,11 @@ export const createIds = (clock: Pick<Clock, 'now'>, random: Random): Ids => {
         lastMs += 1
         counter = 0
       }
-      return format(lastMs, counter, draw())
+      return format(lastMs, counter, random.bytes(8))
     },
   }
 }
 
-const poolBytes = 2_048
 const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
 const format = (ms: number, counter: number, tail: Uint8Array): string => {

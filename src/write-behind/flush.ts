@@ -2,7 +2,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { isFault } from '../kernel/fault.ts'
 import { TableUnavailable } from '../tables/faults.ts'
 import type { Tables, Verdict } from '../tables/port.ts'
-import type { Operation } from './operation.ts'
+import { answer, fail, type Operation } from './operation.ts'
 
 /** Gives a group to the adapter and every operation its verdict. Rejects only if some of them are to be tried again. */
 export type Flush = (operations: readonly Operation[], tryAgain: boolean) => Promise<void>
@@ -42,9 +42,9 @@ export const createFlush = (clock: Clock, inner: Tables, deadlineMs: number): Fl
     let left: unknown
     for (const [index, operation] of open.entries()) {
       const verdict = verdicts[index] as Verdict | { error: unknown }
-      if ('error' in verdict) operation.fail(verdict.error)
+      if ('error' in verdict) fail(operation, verdict.error)
       else if (tryAgain && verdict.kind === 'failed' && verdict.fault.retry === 'later') left = verdict.fault
-      else operation.answer(verdict)
+      else answer(operation, verdict)
     }
     if (left !== undefined) throw left
   }

@@ -1,33 +1,33 @@
 import { unreachable } from '../kernel/assert.ts'
 import type { Action, Row, Value, Verdict, Write } from '../tables/port.ts'
 
-/** A write on its way, and whoever waits for its verdict. */
+/** A write on its way, and whoever waits for its verdict. Plain fields and no closures: one is made for every write. */
 export interface Operation {
   readonly write: Write
   readonly bytes: number
   /** Set once the verdict was given. A flush that is tried again leaves such operations out. */
   settled: boolean
-  answer(verdict: Verdict): void
-  fail(error: unknown): void
+  readonly resolve: (verdict: Verdict) => void
+  readonly reject: (error: unknown) => void
 }
 
-export const createOperation = (write: Write, answer: (verdict: Verdict) => void, fail: (error: unknown) => void) => {
-  const operation: Operation = {
-    write,
-    bytes: sizeOf(write),
-    settled: false,
-    answer: (verdict) => {
-      if (operation.settled) return
-      operation.settled = true
-      answer(verdict)
-    },
-    fail: (error) => {
-      if (operation.settled) return
-      operation.settled = true
-      fail(error)
-    },
-  }
-  return operation
+export const createOperation = (
+  write: Write,
+  resolve: (verdict: Verdict) => void,
+  reject: (error: unknown) => void,
+): Operation => ({ write, bytes: sizeOf(write), settled: false, resolve, reject })
+
+/** Gives the verdict, the first time. */
+export const answer = (operation: Operation, verdict: Verdict): void => {
+  if (operation.settled) return
+  operation.settled = true
+  operation.resolve(verdict)
+}
+
+export const fail = (operation: Operation, error: unknown): void => {
+  if (operation.settled) return
+  operation.settled = true
+  operation.reject(error)
 }
 
 /** One operation in the place of two: both get its verdict. */
@@ -35,12 +35,12 @@ export const joinOperations = (write: Write, earlier: Operation, later: Operatio
   createOperation(
     write,
     (verdict) => {
-      earlier.answer(verdict)
-      later.answer(verdict)
+      answer(earlier, verdict)
+      answer(later, verdict)
     },
     (error) => {
-      earlier.fail(error)
-      later.fail(error)
+      fail(earlier, error)
+      fail(later, error)
     },
   )
 

@@ -28,7 +28,7 @@ import {
 import type { Emit } from '../telemetry/events.ts'
 import { coalesce, mergeKey } from './coalesce.ts'
 import { createFlush } from './flush.ts'
-import { createOperation, joinOperations, type Operation } from './operation.ts'
+import { answer, createOperation, fail, joinOperations, type Operation } from './operation.ts'
 
 export interface Persistence extends Tables {
   /** What waits or is under way, by lane. */
@@ -78,8 +78,8 @@ export const createPersistence = (
     lookup: (table, index, range) => inner.lookup(table, index, range),
     commit: async (writes) => {
       if (closing) throw new TableClosed('the tables were closed')
-      const places = assignPlaces(schemaOf, inner.limits.groups, writes)
-      return Promise.all(writes.map((write, index) => submit(write, write.lane ?? 'row', places[index] as number)))
+      const places = inner.limits.groups === 1 ? undefined : assignPlaces(schemaOf, inner.limits.groups, writes)
+      return Promise.all(writes.map((write, index) => submit(write, write.lane ?? 'row', places?.[index] ?? 0)))
     },
     close: () => {
       closing ??= Promise.all(Object.values(batchers).flatMap((all) => all.map((batcher) => batcher.drain()))).then(
@@ -124,7 +124,7 @@ const admit = (clock: Clock, operation: Operation, waiting: Promise<void>, lane:
   const timer = givesUp
     ? clock.setTimeout(
         () =>
-          operation.answer({
+          answer(operation, {
             kind: 'failed',
             fault: new TableThrottled('too many writes wait already', { retryAfterMs: admissionMs }),
           }),
@@ -134,7 +134,7 @@ const admit = (clock: Clock, operation: Operation, waiting: Promise<void>, lane:
   const admitted = () => timer !== undefined && clock.clearTimeout(timer)
   waiting.then(admitted, (error: unknown) => {
     admitted()
-    operation.fail(isFault(error) ? new TableClosed('the tables were closed', { cause: error }) : error)
+    fail(operation, isFault(error) ? new TableClosed('the tables were closed', { cause: error }) : error)
   })
 }
 
@@ -149,7 +149,7 @@ const assignPlaces = (
 ): readonly number[] => {
   const taken = new Map<string, number>()
   return writes.map((write) => {
-    if (groups === 1 || write.lane === 'later') return 0
+    if (write.lane === 'later') return 0
     const rows = write.actions.map((action) => rowId(action.table, keyOfAction(schemaOf(action.table), action)))
     const known = rows.map((row) => taken.get(row)).find((place) => place !== undefined)
     const place = known ?? spread(rows[0] as string, groups)
