@@ -17,12 +17,19 @@ const invalid = (given: unknown, error: z.ZodError): ConfigInvalid => {
       (at, name) => (typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[name] : undefined),
       given,
     )
-    const shown = value === undefined ? '' : ` = ${JSON.stringify(value)?.slice(0, 100)}`
-    return { key: path.join('.') || '(top)', text: `${path.join('.') || '(top)'}${shown}: ${issue.message}` }
+    const key = path.join('.') || '(top)'
+    return { key, text: `${key}${shown(key, value)}: ${issue.message}` }
   })
   return new ConfigInvalid(`configuration: ${lines.map(({ text }) => text).join('; ')}`, {
     field: lines[0]?.key ?? '(top)',
   })
+}
+
+/** Whole objects are left out, and so is whatever could be a secret: this text ends up on screens and in logs. */
+const shown = (key: string, value: unknown): string => {
+  const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+  if (!isPlain || /secret|credential|token|password/i.test(key)) return ''
+  return ` = ${JSON.stringify(value).slice(0, 100)}`
 }
 
 const freeze = <T>(value: T): T => {

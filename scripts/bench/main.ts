@@ -1,0 +1,44 @@
+// npm run bench [-- batcher | store | workers] [-- --write]: runs the benchmarks, prints their table, and with --write puts it into
+// docs/benchmarks.md. Ends with 1 if a target was missed. Every ratio compares two things measured in the same run.
+
+import { writeFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { benchBatcher } from './batcher.ts'
+import { formatRow, type Row, table } from './row.ts'
+import { benchStore } from './store.ts'
+import { benchWorkers } from './workers.ts'
+
+const benches: Readonly<Record<string, { title: string; run: () => Promise<readonly Row[]> }>> = {
+  batcher: { title: 'The batcher, per item', run: benchBatcher },
+  store: { title: 'Jobs through the embedded store', run: benchStore },
+  workers: { title: 'Fifty workers finishing tasks of one parent', run: benchWorkers },
+}
+
+const given = process.argv.slice(2)
+const chosen = given.filter((name) => !name.startsWith('--'))
+const unknown = chosen.filter((name) => !(name in benches))
+if (unknown.length > 0) {
+  console.error(`There is no benchmark '${unknown[0]}'; there are ${Object.keys(benches).join(', ')}.`)
+  process.exit(1)
+}
+
+const sections: { title: string; rows: readonly Row[] }[] = []
+for (const [name, { title, run }] of Object.entries(benches)) {
+  if (chosen.length > 0 && !chosen.includes(name)) continue
+  console.log(title)
+  const rows = await run()
+  for (const row of rows) console.log(`  ${formatRow(row)}`)
+  sections.push({ title, rows })
+}
+
+if (given.includes('--write')) {
+  const machine = `Node ${process.versions.node} on ${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown'}`
+  const page = [
+    '# Benchmarks',
+    '<!-- Made by npm run bench -- --write. -->',
+    `${machine}. Machines differ, so only ratios are promises; each compares two things measured in the same run.`,
+    ...sections.flatMap(({ title, rows }) => [`## ${title}`, table(rows)]),
+  ]
+  writeFileSync('docs/benchmarks.md', `${page.join('\n\n')}\n`)
+}
+process.exitCode = sections.flatMap(({ rows }) => rows).some(({ ok }) => ok === false) ? 1 : 0
