@@ -1,0 +1,73 @@
+import type { Clock } from '../../kernel/clock.ts'
+import { QueueRefused } from '../faults.ts'
+import { nameOf, type Part, type QueueUrls } from './addresses.ts'
+import { withDeadline } from './deadline.ts'
+import { connectionDefaults, openClient, type SqsConnection } from './service.ts'
+import { queueFaultOf } from './translate.ts'
+
+export interface ProvisionOptions extends Pick<SqsConnection, 'region' | 'endpoint' | 'credentials'> {
+  readonly prefix: string
+  readonly queues: readonly string[]
+}
+
+/** Seconds, as text, as the service wants it. There is no redrive policy: what is a dead letter is ours to say. */
+const attributes = {
+  ReceiveMessageWaitTimeSeconds: '20',
+  MessageRetentionPeriod: '1209600',
+  VisibilityTimeout: '300',
+}
+const encrypted = { ...attributes, SqsManagedSseEnabled: 'true' }
+const parts: readonly Part[] = ['high', 'normal', 'low', 'dead']
+
+/** Creates the queues that are not there and corrects those that are. Calling it again changes nothing. */
+export const provisionQueues = async (
+  deps: { readonly clock: Clock },
+  options: ProvisionOptions,
+): Promise<Readonly<Record<string, QueueUrls>>> => {
+  const sdk = await import('@aws-sdk/client-sqs')
+  const client = await openClient(options, connectionDefaults.sendSockets)
+  const call = <Result>(work: (abortSignal: AbortSignal) => Promise<Result>) =>
+    withDeadline(deps.clock, connectionDefaults.callMs, undefined, work).catch((error: unknown) => {
+      throw queueFaultOf(error)
+    })
+  const create = (QueueName: string, Attributes: Record<string, string>) =>
+    call((abortSignal) => client.send(new sdk.CreateQueueCommand({ QueueName, Attributes }), { abortSignal }))
+  const correct = async (QueueName: string, Attributes: Record<string, string>) => {
+    const found = await call((abortSignal) => client.send(new sdk.GetQueueUrlCommand({ QueueName }), { abortSignal }))
+    const change = new sdk.SetQueueAttributesCommand({ QueueUrl: found.QueueUrl, Attributes })
+    await call((abortSignal) => client.send(change, { abortSignal }))
+    return found
+  }
+  /** Each way is tried when the one before was refused: new, already there but different, and a server without encryption. */
+  const ensure = async (name: string): Promise<string> => {
+    const ways = [
+      () => create(name, encrypted),
+      () => correct(name, encrypted),
+      () => create(name, attributes),
+      () => correct(name, attributes),
+    ]
+    let refused: unknown
+    for (const way of ways) {
+      try {
+        const { QueueUrl } = await way()
+        if (QueueUrl) return QueueUrl
+      } catch (error) {
+        if (!(error instanceof QueueRefused)) throw error
+        refused ??= error
+      }
+    }
+    throw refused ?? new QueueRefused(`the service gave no address for ${name}`)
+  }
+
+  try {
+    const entries = options.queues.map(async (queue) => {
+      const urls = await Promise.all(
+        parts.map(async (part) => [part, await ensure(nameOf(options.prefix, queue, part))]),
+      )
+      return [queue, Object.fromEntries(urls) as QueueUrls] as const
+    })
+    return Object.fromEntries(await Promise.all(entries))
+  } finally {
+    client.destroy()
+  }
+}
