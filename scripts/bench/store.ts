@@ -154,7 +154,7 @@ const bareLoop = async (recorded: Awaited<ReturnType<typeof recordSteps>>, inFli
 }
 
 /** Enqueuers, one poller that claims as many as there is room for, settles side by side: the shape of a worker. */
-const throughStore = async (store: JobStore, inFlight: number, jobs: number): Promise<void> => {
+export const throughStore = async (store: JobStore, inFlight: number, jobs: number): Promise<void> => {
   let claimed = 0
   let left = jobs
   let running = 0

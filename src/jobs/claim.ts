@@ -8,7 +8,7 @@ import type { Action, Row, Write } from '../tables/port.ts'
 import { checkWhole, checkWorkerId } from './check.ts'
 import { type Decided, decideAll, readJobRow, type StoreContext } from './context.ts'
 import { QueueUnknown } from './faults.ts'
-import type { Claim } from './job.ts'
+import type { Claim, Job } from './job.ts'
 import { isEndedRow, jobKey, jobsTable, number, stateOf } from './keys.ts'
 import { readJob } from './read.ts'
 import { step } from './transitions.ts'
@@ -42,11 +42,12 @@ export const claim = async (context: StoreContext, request: ClaimRequest): Promi
   )
   const claims: Claim[] = []
   const done: Received[] = []
-  for (const [index, claiming] of readable.entries()) {
+  for (let index = 0; index < readable.length; index++) {
+    const claiming = readable[index] as Claiming
     const row = await winningRow(context, claiming, decided[index] as Decided | Fault)
     if (!row) continue
     done.push(claiming.received)
-    claims.push(await asClaim(context, row))
+    claims.push(asClaim(context, await readJob(context, row)))
   }
   // Deleting after the claim and not before: a crash in between leaves a duplicate, which is dropped, never a lost job.
   if (!context.queue.within) await acknowledge(context, 'finish', request.queue, () => context.queue.finish(done))
@@ -95,18 +96,17 @@ const prepare = (context: StoreContext, received: Received, message: Message, wo
 }
 
 /** The row after a claim that was won; undefined if it was lost, and then the message is dealt with. */
-const winningRow = async (
+const winningRow = (
   context: StoreContext,
   { received, message, claimId }: Claiming,
   decided: Decided | Fault,
-): Promise<Row | undefined> => {
-  if (!isFault(decided) && decided.kind === 'done') return decided.row ?? (await readJobRow(context, message.jobId))
+): Row | undefined | Promise<Row | undefined> => {
   // The outcome is unknown and the storage out of reach: leave the message alone, it comes again when its hold has passed.
   if (isFault(decided)) return undefined
+  if (decided.kind === 'done') return decided.row ?? readJobRow(context, message.jobId)
   const { row } = decided
   if (row && row['claim_id'] === claimId && stateOf(row) === 'RUNNING') return row
-  await letGo(context, received, message, row)
-  return undefined
+  return letGo(context, received, message, row).then(() => undefined)
 }
 
 const letGo = async (context: StoreContext, received: Received, message: Message, row: Row | undefined) => {
@@ -140,9 +140,8 @@ const acknowledge = async (context: StoreContext, verb: string, queue: string, a
   }
 }
 
-const asClaim = async (context: StoreContext, row: Row): Promise<Claim> => {
-  const job = await readJob(context, row)
-  assert(job.state === 'RUNNING', `job ${job.id} was claimed and is ${job.state}`)
+const asClaim = (context: StoreContext, job: Job): Claim => {
+  if (job.state !== 'RUNNING') assert(false, `job ${job.id} was claimed and is ${job.state}`)
   context.emit({ name: 'job.claimed', jobId: job.id, queue: job.queue, attempt: job.attempt })
   return { job, hold: { jobId: job.id, queue: job.queue, attempt: job.attempt } }
 }

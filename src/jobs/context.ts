@@ -6,6 +6,7 @@ import type { Ids } from '../kernel/ids.ts'
 import type { Random } from '../kernel/random.ts'
 import { delayAfter, type RetryPolicy } from '../kernel/retry.ts'
 import type { Outgoing, Queue } from '../queues/port.ts'
+import type { TableFault } from '../tables/faults.ts'
 import type { Row, Tables, Verdict, Write } from '../tables/port.ts'
 import type { Emit } from '../telemetry/events.ts'
 import { StoreBusy } from './faults.ts'
@@ -30,40 +31,43 @@ export type Decided = Exclude<Verdict, { kind: 'failed' }>
  */
 const unknownOutcome: RetryPolicy = { attemptsMax: 4, baseMs: 100, capMs: 2_000 }
 
-/** A decision for each write, or the fault that kept it from being decided. */
+/** What the storage decided about one write. Throws the fault that kept it from being decided. */
+export const decide = async (context: StoreContext, write: Write): Promise<Decided> => {
+  const group = [write]
+  for (let failures = 1; ; failures++) {
+    const verdict = (await context.tables.commit(group))[0]
+    if (!verdict) assert(false, 'a write without a verdict')
+    if (verdict.kind !== 'failed') return verdict
+    const delay = delayIfUnknown(context, verdict.fault, failures)
+    if (delay === undefined) throw asStoreFault(verdict.fault)
+    await sleep(context.clock, delay)
+  }
+}
+
+/** As `decide` for each of several writes, which travel together; a fault in the place of each that was not decided. */
 export const decideAll = async (
   context: StoreContext,
   writes: readonly Write[],
 ): Promise<readonly (Decided | Fault)[]> => {
-  const decided: (Decided | Fault)[] = []
-  let open = writes.map((_, index) => index)
-  for (let failures = 1; open.length > 0; failures++) {
-    const verdicts = await context.tables.commit(open.map((index) => writes[index] as Write))
-    const unknown: number[] = []
-    for (const [place, index] of open.entries()) {
-      const verdict = verdicts[place]
-      assert(verdict, 'a write without a verdict')
-      if (verdict.kind !== 'failed') decided[index] = verdict
-      else {
-        decided[index] = asStoreFault(verdict.fault)
-        if (verdict.fault.outcome === 'unknown') unknown.push(index)
-      }
-    }
-    const delay = delayAfter(unknownOutcome, failures, context.random.next())
-    if (unknown.length === 0 || delay === undefined) break
-    await sleep(context.clock, delay)
-    open = unknown
-  }
-  return decided
+  if (writes.length === 0) return []
+  const verdicts = await context.tables.commit(writes)
+  return Promise.all(verdicts.map((verdict, index) => settled(context, writes[index] as Write, verdict)))
 }
 
-/** As `decideAll`, for one write; throws the fault. */
-export const decide = async (context: StoreContext, write: Write): Promise<Decided> => {
-  const [decided] = await decideAll(context, [write])
-  assert(decided, 'a write without a decision')
-  if (isFault(decided)) throw decided
-  return decided
+/** Those whose outcome is unknown go on alone: by then they have no company to wait for. */
+const settled = (context: StoreContext, write: Write, verdict: Verdict): Decided | Fault | Promise<Decided | Fault> => {
+  if (verdict.kind !== 'failed') return verdict
+  const delay = delayIfUnknown(context, verdict.fault, 1)
+  if (delay === undefined) return asStoreFault(verdict.fault)
+  const fault = (error: unknown): Fault => {
+    if (isFault(error)) return error
+    throw error
+  }
+  return sleep(context.clock, delay).then(() => decide(context, write).catch(fault))
 }
+
+const delayIfUnknown = (context: StoreContext, fault: TableFault, failures: number): number | undefined =>
+  fault.outcome === 'unknown' ? delayAfter(unknownOutcome, failures, context.random.next()) : undefined
 
 /** What the storage says, in the words of a caller of the store. */
 const asStoreFault = (fault: Fault): Fault =>

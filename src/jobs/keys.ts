@@ -95,6 +95,10 @@ export const newJobActions = (job: NewJob): readonly Action[] => {
   return [put, { kind: 'put', table: jobsTable.name, row: paramsRow }]
 }
 
+/** Whether the row holds all the texts of its job. */
+export const isWhole = (row: Row): boolean =>
+  row['params'] !== undefined && row['result_outside'] === undefined && row['error_outside'] === undefined
+
 /** Where the texts of a job are that its row may not hold. */
 export const textKeys = (row: Row): { params?: Key; result?: Key; error?: Key } => {
   const id = text(row, 'job_id')

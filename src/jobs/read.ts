@@ -3,7 +3,7 @@ import { checkJobId } from './check.ts'
 import { read, readJobRow, type StoreContext } from './context.ts'
 import { JobUnknown } from './faults.ts'
 import type { Job } from './job.ts'
-import { jobsTable, textKeys, toJob } from './keys.ts'
+import { isWhole, jobsTable, textKeys, toJob } from './keys.ts'
 
 /** One job with everything that belongs to it. */
 export const getJob = async (context: StoreContext, jobId: string): Promise<Job> => {
@@ -14,9 +14,11 @@ export const getJob = async (context: StoreContext, jobId: string): Promise<Job>
 }
 
 /** The job of a row, with the texts fetched that are items of their own. */
-export const readJob = async (context: StoreContext, row: Row): Promise<Job> => {
+export const readJob = (context: StoreContext, row: Row): Job | Promise<Job> =>
+  isWhole(row) ? toJob(row) : readParts(context, row)
+
+const readParts = async (context: StoreContext, row: Row): Promise<Job> => {
   const wanted = Object.entries(textKeys(row))
-  if (wanted.length === 0) return toJob(row)
   const rows = await read(context, () =>
     context.tables.getMany(
       jobsTable.name,

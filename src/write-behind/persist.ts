@@ -78,6 +78,8 @@ export const createPersistence = (
     lookup: (table, index, range) => inner.lookup(table, index, range),
     commit: async (writes) => {
       if (closing) throw new TableClosed('the tables were closed')
+      const [only] = writes
+      if (only && writes.length === 1 && inner.limits.groups === 1) return [await submit(only, only.lane ?? 'row', 0)]
       const places = inner.limits.groups === 1 ? undefined : assignPlaces(schemaOf, inner.limits.groups, writes)
       return Promise.all(writes.map((write, index) => submit(write, write.lane ?? 'row', places?.[index] ?? 0)))
     },
