@@ -35,7 +35,7 @@ export const paramsKey = (jobId: string): Key => [`params#${jobId}`]
 export const resultKey = (jobId: string, attempt: number): Key => [`result#${jobId}#${attempt}`]
 export const errorKey = (jobId: string, attempt: number): Key => [`error#${jobId}#${attempt}`]
 
-export const dueShard = (jobId: string): string => String(spread(jobId, dueShards))
+const dueShard = (jobId: string): string => String(spread(jobId, dueShards))
 export const listShard = (queue: string, shard: number): string => `${queue}#${shard}`
 /** Time, then id: a total order, so that a page can end anywhere. */
 export const listKey = (createdAt: number, jobId = ''): string => `${String(createdAt).padStart(15, '0')}#${jobId}`

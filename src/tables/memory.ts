@@ -17,7 +17,7 @@ interface Table {
   readonly listeners: Set<(changes: readonly Change[]) => void>
 }
 
-export const memoryLimits: TableLimits = {
+const memoryLimits: TableLimits = {
   rowBytes: 400 * 1024,
   actions: 100,
   writeBytes: 4 * 1024 * 1024,

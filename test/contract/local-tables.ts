@@ -51,6 +51,18 @@ export const localTablesContract = (name: string, open: () => Promise<LocalTable
       expect(await Promise.all(looked)).toEqual([{ thing_id: 'a', n: 1 }])
     })
 
+    test('a write of several actions is answered with the row after the first', async () => {
+      const [verdict] = await tables.commit([
+        {
+          actions: [
+            { kind: 'update', table: 'things', key: ['a'], set: { n: 1 } },
+            { kind: 'put', table: 'things', row: { thing_id: 'b' } },
+          ],
+        },
+      ])
+      expect(verdict).toEqual({ kind: 'done', row: { thing_id: 'a', n: 1 } })
+    })
+
     test('purge deletes expired rows, oldest first and no more than asked for', async () => {
       await put('things', { thing_id: 'old', ttl: 100 })
       await put('things', { thing_id: 'older', ttl: 50, colour: 'red', size: 1 })

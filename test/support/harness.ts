@@ -16,7 +16,7 @@ import { createMemoryTables } from '../../src/tables/memory.ts'
 import type { LocalTables, Row } from '../../src/tables/port.ts'
 import type { TelemetryEvent } from '../../src/telemetry/events.ts'
 
-export const schemas = [jobsTable, eventsTable, queueTable]
+const schemas = [jobsTable, eventsTable, queueTable]
 
 /** One process's worth of store: its own faulty connection to the shared tables, its own clock reading, its own events. */
 export interface Node {

@@ -136,7 +136,11 @@ describe('the persistence actor', () => {
   test('R4.8 counters of one row become one write, and everybody gets its verdict', async () => {
     const { straight, truth, faulty } = setUp()
     let groups = 0
-    const counted = { ...faulty, commit: (writes: readonly Write[]) => (groups++, faulty.commit(writes)) }
+    const commit = (writes: readonly Write[]) => {
+      groups += 1
+      return faulty.commit(writes)
+    }
+    const counted = { ...faulty, commit }
     const clock = createVirtualClock()
     const persistence = createPersistence(
       { clock, random: createSeededRandom(1), emit: () => {} },

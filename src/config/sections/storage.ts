@@ -13,8 +13,6 @@ export const embeddedOptions = z.strictObject({
     .describe('The data directory. One process at a time holds it; nobody but its owner can read it.'),
 })
 
-export type EmbeddedOptions = z.output<typeof embeddedOptions>
-
 export const awsOptions = z.strictObject({
   region: z.string().min(1).default('us-east-1').describe('Where tables and queues are.'),
   endpoint: z
@@ -43,8 +41,6 @@ export const awsOptions = z.strictObject({
     .describe('Longest any storage call takes, its retries included.'),
 })
 
-export type AwsOptions = z.output<typeof awsOptions>
-
 export const signingOptions = z.strictObject({
   keys: z
     .array(
@@ -62,5 +58,3 @@ export const signingOptions = z.strictObject({
       'Keys that sign task tokens and page cursors: the first signs, all are accepted. None: one made once and stored.',
     ),
 })
-
-export type SigningOptions = z.output<typeof signingOptions>
