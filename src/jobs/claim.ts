@@ -4,14 +4,15 @@
 import { assert } from '../kernel/assert.ts'
 import { type Fault, isFault } from '../kernel/fault.ts'
 import type { Message, Received } from '../queues/port.ts'
-import type { Action, Row, Write } from '../tables/port.ts'
+import type { Action, Condition, Row, Write } from '../tables/port.ts'
 import { checkWhole, checkWorkerId } from './check.ts'
 import { type Decided, decideAll, readJobRow, type StoreContext } from './context.ts'
 import { QueueUnknown } from './faults.ts'
 import type { Claim, Job } from './job.ts'
 import { isEndedRow, jobKey, jobsTable, number, stateOf } from './keys.ts'
+import { notCancelled } from './moves.ts'
 import { readJob } from './read.ts'
-import { step } from './transitions.ts'
+import { type JobState, step } from './transitions.ts'
 
 export interface ClaimRequest {
   readonly queue: string
@@ -61,6 +62,8 @@ interface Claiming {
   readonly write: Write
 }
 
+const scheduled: Condition = { test: '=', attribute: 'state', value: 'SCHEDULED' satisfies JobState }
+
 const prepare = (context: StoreContext, received: Received, message: Message, workerId: string): Claiming => {
   const { clock, random, options, queue } = context
   const now = clock.now()
@@ -82,16 +85,16 @@ const prepare = (context: StoreContext, received: Received, message: Message, wo
     if: {
       test: 'all',
       of: [
-        { test: '=', attribute: 'state', value: 'SCHEDULED' },
+        scheduled,
         { test: '=', attribute: 'attempt', value: message.attempt },
         // The one comparison of two wall clocks, and it decides only about being early.
         { test: '<=', attribute: 'not_before', value: now },
-        { test: 'lacks', attribute: 'cancel_requested_at' },
+        notCancelled,
       ],
     },
     keep: true,
   }
-  const actions = [update, ...(queue.within ? [queue.within.finish(received)] : [])]
+  const actions = queue.within ? [update, queue.within.finish(received)] : [update]
   return { received, message, claimId, write: { actions } }
 }
 

@@ -94,7 +94,8 @@ export const read = async <T>(context: StoreContext, look: () => Promise<T>): Pr
 
 /** The job row as it stands, unless its retention has passed. */
 export const readJobRow = async (context: StoreContext, jobId: string): Promise<Row | undefined> => {
-  const row = await read(context, () => context.tables.get(jobsTable.name, jobKey(jobId)))
+  const key = jobKey(jobId)
+  const row = await read(context, () => context.tables.get(jobsTable.name, key))
   return row && !isExpired(row, context.clock.now()) ? row : undefined
 }
 

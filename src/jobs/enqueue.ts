@@ -130,7 +130,8 @@ const prepare = (context: StoreContext, request: EnqueueRequest): Prepared => {
     dueAt: within ? undefined : notBefore + options.outboxDelayMs,
   })
   const hash = request.requestId === undefined ? undefined : hashOf(request)
-  const actions = [...jobActions, ...(within ? [within.send(outgoing)] : [])]
+  const actions = [...jobActions]
+  if (within) actions.push(within.send(outgoing))
   if (hash !== undefined) actions.push(requestAction(context, request, { jobId, hash, now, notBefore }))
   return { jobId, now, requestId: request.requestId, hash, outgoing, write: { actions } }
 }

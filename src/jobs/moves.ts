@@ -3,7 +3,7 @@
 
 import { eventsTable } from '../log/keys.ts'
 import type { Outgoing } from '../queues/port.ts'
-import type { Action, Condition, Row, Write } from '../tables/port.ts'
+import type { Action, Condition, Row, Value, Write } from '../tables/port.ts'
 import { limits } from './check.ts'
 import type { StoreContext } from './context.ts'
 import type { Closing } from './job.ts'
@@ -18,17 +18,16 @@ export interface Move {
   readonly notBefore: number | undefined
 }
 
+const running: Condition = { test: '=', attribute: 'state', value: 'RUNNING' satisfies JobState }
+
 /** That the row is still in the hands of this attempt. Every write of a worker has it. */
 export const heldBy = (attempt: number): Condition => ({
   test: 'all',
-  of: [
-    { test: '=', attribute: 'state', value: 'RUNNING' satisfies JobState },
-    { test: '=', attribute: 'attempt', value: attempt },
-  ],
+  of: [running, { test: '=', attribute: 'attempt', value: attempt }],
 })
 
 /** No write returns a job to SCHEDULED that somebody asked to stop. */
-const notCancelled: Condition = { test: 'lacks', attribute: 'cancel_requested_at' }
+export const notCancelled: Condition = { test: 'lacks', attribute: 'cancel_requested_at' }
 
 /** Back to SCHEDULED, to be claimed again from `notBefore` on. */
 export const moveBack = (
@@ -95,37 +94,45 @@ export const moveToEnd = (
   // A request id must not outlive the job it stands for. not_before only ever rises, so this is late enough.
   const forgetAt = Math.max(now + options.retentionMs, number(row, 'not_before') + options.requestRetentionMs)
   const ttl = seconds(forgetAt)
-  const result = storedText('result', move.result, resultKey(jobId, number(row, 'attempt'))[0], ttl)
-  const error = storedText('error', move.error, errorKey(jobId, number(row, 'attempt'))[0], ttl)
+  const set: Record<string, Value> = { state, updated_at: now, ttl }
   const update: Action = {
     kind: 'update',
     table: jobsTable.name,
     key: jobKey(jobId),
-    set: { state, updated_at: now, ttl, ...result.set, ...error.set },
-    ...(move.add ? { add: move.add } : {}),
+    set,
     remove: ['due_at', 'watched_until'],
     if: move.if,
+    ...(move.add ? { add: move.add } : {}),
   }
+  const actions = [update, ...closingActions(move.closing)]
+  const attempt = number(row, 'attempt')
+  if (move.result !== undefined) placeText(set, actions, 'result', move.result, resultKey(jobId, attempt)[0], ttl)
+  if (move.error !== undefined) placeText(set, actions, 'error', move.error, errorKey(jobId, attempt)[0], ttl)
   const paramsAreOutside = row['params'] === undefined
-  const forgetParams: Action[] = paramsAreOutside
-    ? [{ kind: 'update', table: jobsTable.name, key: paramsKey(jobId), set: { ttl } }]
-    : []
-  const actions = [update, ...forgetParams, ...result.actions, ...error.actions, ...closingActions(move.closing)]
+  if (paramsAreOutside) {
+    actions.push({ kind: 'update', table: jobsTable.name, key: paramsKey(jobId), set: { ttl } })
+  }
   return { state, write: { actions, lane: 'urgent' }, outgoing: [], notBefore: undefined }
 }
 
 /** Short texts live in the row, long ones are items of their own, keyed by attempt. */
-const storedText = (
-  name: string,
-  value: string | undefined,
+const placeText = (
+  set: Record<string, Value>,
+  actions: Action[],
+  name: 'result' | 'error',
+  value: string,
   key: string,
   ttl: number,
-): { set: Row; actions: Action[] } => {
-  if (value === undefined) return { set: {}, actions: [] }
-  if (Buffer.byteLength(value) <= limits.inlineBytes) return { set: { [name]: value }, actions: [] }
-  const row: Row = { job_id: key, [name]: value, ttl }
-  return { set: { [`${name}_outside`]: true }, actions: [{ kind: 'put', table: jobsTable.name, row }] }
+): void => {
+  if (Buffer.byteLength(value) <= limits.inlineBytes) set[name] = value
+  else {
+    set[`${name}_outside`] = true
+    actions.push({ kind: 'put', table: jobsTable.name, row: { job_id: key, [name]: value, ttl } })
+  }
 }
 
-const closingActions = (closing: Closing | undefined): Action[] =>
-  closing ? [...closing.output, closing.end].map((row) => ({ kind: 'put' as const, table: eventsTable.name, row })) : []
+const closingActions = (closing: Closing | undefined): Action[] => {
+  if (!closing) return []
+  const put = (row: Row): Action => ({ kind: 'put', table: eventsTable.name, row })
+  return closing.output.length === 0 ? [put(closing.end)] : [...closing.output.map(put), put(closing.end)]
+}
