@@ -140,7 +140,7 @@ export interface Tables {
   close(): Promise<void>
 }
 
-/** What a backend in this process offers beyond the port. */
+/** What a backend in this process offers beyond the port. Its `done` always carries the row after the first action. */
 export interface LocalTables extends Tables {
   /** Calls back after each commit that touched the table, with the rows as written and undefined for each one deleted. */
   watch(table: string, listener: (changes: readonly Change[]) => void): () => void

@@ -24,7 +24,11 @@ describe('options', () => {
     [{ jobs: { queues: ['A B'] } }, 'jobs.queues.0', /= "A B": small letters/],
     [{ profile: 'oracle' }, 'profile', /embedded/],
     [{ signing: { keys: [{ id: 'a', secret: 'hunter2' }] } }, 'signing.keys.0.secret', /^(?!.*hunter2)/],
-    [{ aws: { credentials: { accessKeyId: 'a', secretAccessKey: 'hunter2', x: 1 } } }, 'aws.credentials', /^(?!.*hunter2)/],
+    [
+      { aws: { credentials: { accessKeyId: 'a', secretAccessKey: 'hunter2', x: 1 } } },
+      'aws.credentials',
+      /^(?!.*hunter2)/,
+    ],
     [{ nope: 1 }, '(top)', /nope/],
     [5, '(top)', /object/],
   ])('R0.18 %j names key, value, limit and reason', (given, field, text) => {

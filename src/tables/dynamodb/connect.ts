@@ -43,7 +43,8 @@ export const connect = async (settings: Settings): Promise<DynamoDB> => {
   const client = new vendor.DynamoDB({
     ...(region === undefined ? {} : { region }),
     ...(endpoint === undefined ? {} : { endpoint }),
-    ...(credentials === undefined ? {} : { credentials }),
+    // A copy: the library writes a mark of its own into what it is given.
+    ...(credentials === undefined ? {} : { credentials: { ...credentials } }),
     maxAttempts: 1,
     endpointDiscoveryEnabled: false,
     requestHandler: {
