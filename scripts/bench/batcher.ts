@@ -9,8 +9,8 @@ import { formatRow, median, type Row } from './row.ts'
 
 const itemsPerRound = 200_000
 /** What arrives in one turn of the event loop: enough to keep the batcher saturated. */
-const batchesPerTurn = 20
-const rounds = 31
+const itemsPerTurn = 20_000
+const rounds = 41
 const warmUps = 5
 
 const cases = [
@@ -24,21 +24,18 @@ export const benchBatcher = async (): Promise<readonly Row[]> => {
   return rows
 }
 
-/** The two sides take turns, so that whatever else the machine does hits both. */
+/** The two sides take turns, so that whatever else the machine does hits both; the ratio is that of neighbours. */
 const compare = async (count: number, target: number): Promise<readonly Row[]> => {
-  const bareNs: number[] = []
-  const batchedNs: number[] = []
+  const pairs: { readonly bare: number; readonly batched: number }[] = []
   for (let round = -warmUps; round < rounds; round++) {
     const bare = await nsPerItem(() => pushBare(count))
     const batched = await nsPerItem(() => addBatched(count))
-    if (round < 0) continue
-    bareNs.push(bare)
-    batchedNs.push(batched)
+    if (round >= 0) pairs.push({ bare, batched })
   }
-  const value = median(batchedNs)
-  const ratio = value / median(bareNs)
+  const ratio = median(pairs.map(({ bare, batched }) => batched / bare))
+  const value = median(pairs.map(({ batched }) => batched))
   return [
-    { name: `bare push, ${count} a batch`, value: median(bareNs), unit: 'ns/item' },
+    { name: `bare push, ${count} a batch`, value: median(pairs.map(({ bare }) => bare)), unit: 'ns/item' },
     { name: `batcher, ${count} a batch`, value, unit: 'ns/item', ratio, target, ok: ratio <= target },
   ]
 }
@@ -77,8 +74,8 @@ const addBatched = async (count: number): Promise<number> => {
       count,
       bytes: 1_048_576,
       ageMs: 1_000,
-      heldCount: 2 * count * batchesPerTurn,
-      heldBytes: 8_388_608,
+      heldCount: 2 * itemsPerTurn,
+      heldBytes: 64 * 1_048_576,
       retry: { attemptsMax: 3, baseMs: 10, capMs: 1_000 },
     },
     {
@@ -89,8 +86,8 @@ const addBatched = async (count: number): Promise<number> => {
       },
     },
   )
-  for (let added = 0; added < itemsPerRound; added += count * batchesPerTurn) {
-    addAll(batcher, count * batchesPerTurn)
+  for (let added = 0; added < itemsPerRound; added += itemsPerTurn) {
+    addAll(batcher)
     await turn()
   }
   await batcher.drain()
@@ -98,8 +95,8 @@ const addBatched = async (count: number): Promise<number> => {
 }
 
 /** A plain function, because an async one starts over in the interpreter after each wait and would be what is measured. */
-const addAll = (batcher: Batcher<string>, items: number): void => {
-  for (let n = 0; n < items; n++) {
+const addAll = (batcher: Batcher<string>): void => {
+  for (let n = 0; n < itemsPerTurn; n++) {
     if (batcher.add(line) !== undefined) throw new Error('the batcher fell behind')
   }
 }
