@@ -154,7 +154,7 @@ const bareLoop = async (recorded: Awaited<ReturnType<typeof recordSteps>>, inFli
 }
 
 /** Enqueuers, one poller that claims as many as there is room for, settles side by side: the shape of a worker. */
-export const throughStore = async (store: JobStore, inFlight: number, jobs: number): Promise<void> => {
+const throughStore = async (store: JobStore, inFlight: number, jobs: number): Promise<void> => {
   let claimed = 0
   let left = jobs
   let running = 0
@@ -188,7 +188,7 @@ export const throughStore = async (store: JobStore, inFlight: number, jobs: numb
   await Promise.all([poll(), ...Array.from({ length: inFlight }, flow)])
 }
 
-export const benchOnce = async (inFlight: number, jobs: number) => {
+const ourLoop = async (inFlight: number, jobs: number) => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
   const { store, end } = await openStore(folder)
   const perSecond = await timed(jobs, () => throughStore(store, inFlight, jobs))
@@ -218,7 +218,7 @@ export const benchStore = async (): Promise<readonly Row[]> => {
     const [bare, ours]: [number[], number[]] = [[], []]
     // The first round warms both up and is not counted.
     for (let round = 0; round <= rounds; round++) {
-      const figures = [await bareLoop(recorded, inFlight, jobs), await benchOnce(inFlight, jobs)] as const
+      const figures = [await bareLoop(recorded, inFlight, jobs), await ourLoop(inFlight, jobs)] as const
       if (round === 0) continue
       bare.push(figures[0])
       ours.push(figures[1])

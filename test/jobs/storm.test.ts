@@ -135,11 +135,12 @@ const runPerson = async (
     const request = aRequest({ requestId, retry: { maxAttempts: 3, backoffBaseMs: 1_000 } })
     const made = await survive(node.store.enqueue(request))
     if (made) {
-      const known = jobs.get(requestId)
-      if (known !== undefined) expect(made.jobId, 'JOB-1').toBe(known)
+      expect(made.jobId, 'JOB-1').toBe(jobs.get(requestId) ?? made.jobId)
       jobs.set(requestId, made.jobId)
       if (random.next() < 0.1) await survive(node.store.cancel(made.jobId))
-      if (random.next() < 0.1) await survive(node.store.redrive(made.jobId, 1))
+      const known = [...jobs.values()]
+      const other = known[Math.floor(random.next() * known.length)] as string
+      if (random.next() < 0.4) await survive(node.store.redrive(other, 1))
     }
     await sleep(harness.clock, Math.floor(random.next() * 10_000))
   }

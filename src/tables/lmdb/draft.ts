@@ -1,6 +1,7 @@
 // A draft: what one transaction will write, decided before it begins.
 //
-// D1  A write sees the effect of those decided before it in the same draft, and of nothing else that is not committed.
+// D1  A write sees the effect of those decided before it in the same draft and in the one that is being committed, and of
+//     nothing else that is not committed.
 // D2  Nothing that follows deciding can fail: sizes and types are checked here, so there is no throw between two puts.
 // D3  A group that turns out to be malformed leaves no trace in the draft.
 
@@ -22,6 +23,8 @@ export interface Draft {
   bytes: number
   /** Verdicts of a group of writes. Throws only for a malformed write, and then without effect. */
   decide(writes: readonly Write[]): readonly Verdict[]
+  /** The draft below this one is committed now: what it wrote is found where every committed row is. */
+  stand(): void
   /** The row as this draft leaves it. */
   current(table: Table, key: string): Row | undefined
   remove(table: Table, key: string, id: Key): void
@@ -29,7 +32,7 @@ export interface Draft {
 }
 
 export interface DraftEntry {
-  /** The committed row. */
+  /** The row before this draft. */
   readonly before: Row | undefined
   readonly after: Row | undefined
   /** No less than the record of the row after will have. */
@@ -48,6 +51,8 @@ interface Target {
 }
 
 export interface DraftDeps {
+  /** The draft that is being committed, on top of which this one is decided. */
+  readonly ahead: Draft | undefined
   readonly tables: readonly Table[]
   readonly tableOf: (name: string) => Table
   readonly stored: (table: Table, key: string) => Row | undefined
@@ -55,12 +60,16 @@ export interface DraftDeps {
   readonly limits: TableLimits
 }
 
-export const createDraft = ({ tables, tableOf, stored, arena, limits }: DraftDeps): Draft => {
+export const createDraft = ({ tables, tableOf, stored, arena, limits, ...deps }: DraftDeps): Draft => {
+  let { ahead } = deps
   const entries = tables.map(() => new Map<string, DraftEntry>())
   const changes = tables.map((): Change[] => [])
   const others: (() => void)[] = []
   const entriesOf = (table: Table) => entries[table.number] as Map<string, DraftEntry>
-  const committed = (table: Table, key: string) => table.kept.get(key) ?? stored(table, key)
+  const committed = (table: Table, key: string): Row | undefined => {
+    const below = ahead?.entries[table.number]?.get(key)
+    return below ? below.after : (table.kept.get(key) ?? stored(table, key))
+  }
 
   const current = (table: Table, key: string): Row | undefined => {
     const entry = entriesOf(table).get(key)
@@ -137,6 +146,9 @@ export const createDraft = ({ tables, tableOf, stored, arena, limits }: DraftDep
     others,
     bytes: 0,
     current,
+    stand: () => {
+      ahead = undefined
+    },
     decide: (writes) => {
       const undo = createUndo(draft)
       try {

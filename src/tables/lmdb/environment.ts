@@ -1,3 +1,4 @@
+import { arch, platform } from 'node:os'
 import type { Database, GetOptions, RootDatabase } from 'lmdb'
 import { createCatalogue } from '../condition.ts'
 import { EngineMissing } from '../directory-faults.ts'
@@ -49,7 +50,7 @@ export const loadEngine = async (load: () => Promise<Engine> = () => import('lmd
     return await load()
   } catch (cause) {
     throw new EngineMissing(
-      `the embedded store has no native module for ${process.platform}-${process.arch}; install again without leaving ` +
+      `the embedded store has no native module for ${platform()}-${arch()}; install again without leaving ` +
         'out optional dependencies, or use a profile with a storage service',
       { cause },
     )

@@ -10,7 +10,7 @@ export const formatVersion = 1
 export type Migration = (environment: Environment) => void
 
 /** By the version they start from. */
-export const migrations: ReadonlyMap<number, Migration> = new Map()
+const migrations: ReadonlyMap<number, Migration> = new Map()
 
 interface Format {
   readonly version: number

@@ -11,7 +11,7 @@ import type { Environment } from './environment.ts'
 import type { HostFacts } from './host.ts'
 
 export const heartbeatMs = 10_000
-export const presumedDeadMs = 30_000
+const presumedDeadMs = 30_000
 const lookMs = 1_000
 
 export interface HolderRecord {

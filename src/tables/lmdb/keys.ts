@@ -34,7 +34,7 @@ export const decodeKey = (schema: TableSchema, bytes: string): Key => {
 }
 
 /** What all keys of one partition begin with. */
-export const partitionPrefix = (partition: string): string => escaped(partition) + end
+const partitionPrefix = (partition: string): string => escaped(partition) + end
 
 /** The place of a row in an index, or undefined if the row is not in it. `writePlace` writes the same bytes. */
 export const encodePlace = (
@@ -189,7 +189,7 @@ export const encodeNumber = (value: number): string => {
 
 const signBit = 0x80000000
 
-export const decodeNumber = (bytes: string): number => {
+const decodeNumber = (bytes: string): number => {
   const high = wordAt(bytes, 0)
   const low = wordAt(bytes, 4)
   words[highWord] = high & signBit ? high & ~signBit : ~high

@@ -1,9 +1,11 @@
 // Room on the disk, made before a transaction needs it.
 //
 // LMDB must never meet a full disk: where a write fails for want of space, the library describes the error in memory that
-// is too short for it and takes the process down. So the data file always reaches further than the next transaction can
-// write, filled with zeros by us; if that fails, it fails here, as an ordinary error, and nothing was begun.
+// is too short for it and takes the process down. So when the disk is nearly full, the data file always reaches further than
+// the next transaction can write, filled with zeros by us; if that fails, it fails here, as an ordinary error, and nothing was
+// begun. While there is plenty of room nothing is written ahead: it would double what goes to the disk.
 
+import { statfsSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dataFile } from './header.ts'
 
@@ -21,6 +23,14 @@ const entryBytes = 100
 const pagesBesides = { adding: 64, removing: 8 }
 const stepMin = 1024 * 1024
 const stepMax = 4 * 1024 * 1024
+
+/** Far more than one transaction can take, so that nobody else can use it up while one is under way. */
+const plenty = 256 * 1024 * 1024
+
+const freeBytes = (path: string): number => {
+  const { bavail, bsize } = statfsSync(path)
+  return bavail * bsize
+}
 
 const bytesAtMost = (operations: number, bytes: number, pages: number): number => {
   const filled = Math.ceil((2 * (bytes + entryBytes * operations)) / pageBytes)
@@ -55,6 +65,11 @@ export const createRoom = (path: string, lastPage: () => number): Room => {
 
   return {
     reserve: (operations, bytes) => {
+      if (freeBytes(path) > plenty) {
+        // What is used is not followed here: it is looked up when the disk fills.
+        used = Number.POSITIVE_INFINITY
+        return undefined
+      }
       const need = bytesAtMost(operations, bytes, used / pageBytes)
       if (size - used < need) used = (lastPage() + 1) * pageBytes
       if (size - used >= need) {

@@ -1,6 +1,7 @@
 // The writer: takes groups of writes into one transaction after another.
 //
-// W1  One transaction at a time. What is given while it runs is decided together once it has ended.
+// W1  One transaction at a time. What is given while it runs is decided meanwhile, on top of what it will have written, and is
+//     the next one. If it fails, that was decided on something that did not happen, and is decided again.
 // W2  A verdict is told only after the commit: durable, visible to every later read, and told to watchers.
 // W3  A transaction that failed leaves nothing behind: its kept rows are dropped, and every write in it failed.
 // W4  After a lost nonce or a failed flush this process never writes again.
@@ -46,6 +47,14 @@ interface Job {
   readonly decide: (draft: Draft) => (fault: TableFault | undefined) => void
 }
 
+/** A transaction that is decided, and under way or next. */
+interface Flight {
+  readonly draft: Draft
+  readonly jobs: Job[]
+  readonly outcomes: ((fault: TableFault | undefined) => void)[]
+  writes: number
+}
+
 /** Bounds of one transaction; what does not fit is the next one's. */
 const transactionWritesMax = 10_000
 const transactionBytesMax = 32 * 1024 * 1024
@@ -55,29 +64,58 @@ export const createWriter = (deps: WriterDeps, options: { limits: TableLimits; k
   const arena = createRecordArena()
   const queue: Job[] = []
   let running: Promise<void> | undefined
+  let current: Flight | undefined
+  let next: Flight | undefined
   let ended: TableFault | undefined
   let keptCount = 0
 
   const submit = (job: Job): void => {
     queue.push(job)
-    running ??= Promise.resolve().then(pump)
+    if (!current) running ??= Promise.resolve().then(pump)
+    else {
+      next ??= createFlight(current.draft)
+      fill(next, queue)
+    }
+  }
+
+  const createFlight = (ahead: Draft | undefined): Flight => {
+    const draft = createDraft({
+      tables,
+      tableOf: deps.tableOf,
+      stored: reader.stored,
+      ahead,
+      arena,
+      limits: options.limits,
+    })
+    return { draft, jobs: [], outcomes: [], writes: 0 }
   }
 
   const pump = async (): Promise<void> => {
-    while (queue.length > 0) await transaction()
+    for (;;) {
+      reader.pin(environment.root.useReadTransaction())
+      current = next ?? createFlight(undefined)
+      next = undefined
+      fill(current, queue)
+      if (current.jobs.length === 0) break
+      const fault = ended ?? (await write(current.draft))
+      land(current, fault)
+    }
+    reader.unpin()
+    current = undefined
     running = undefined
   }
 
-  const transaction = async (): Promise<void> => {
-    reader.pin(environment.root.useReadTransaction())
-    const draft = createDraft({ tables, tableOf: deps.tableOf, stored: reader.stored, arena, limits: options.limits })
-    const outcomes = takeJobs(queue, draft)
-    const fault = ended ?? (await write(draft))
+  const land = ({ draft, outcomes }: Flight, fault: TableFault | undefined): void => {
     reader.unpin()
     arena.reset()
     for (const table of tables) keep(table, draft, fault)
     if (!fault) tell(tables, draft)
     for (const outcome of outcomes) outcome(fault)
+    if (!fault) next?.draft.stand()
+    else if (next) {
+      queue.unshift(...next.jobs)
+      next = undefined
+    }
   }
 
   const write = async (draft: Draft): Promise<TableFault | undefined> => {
@@ -151,18 +189,16 @@ export const createWriter = (deps: WriterDeps, options: { limits: TableLimits; k
   }
 }
 
-const takeJobs = (queue: Job[], draft: Draft): readonly ((fault: TableFault | undefined) => void)[] => {
-  let taken = 0
-  let writes = 0
-  const outcomes: ((fault: TableFault | undefined) => void)[] = []
-  for (const job of queue) {
-    if (taken > 0 && (writes + job.size > transactionWritesMax || draft.bytes > transactionBytesMax)) break
-    outcomes.push(job.decide(draft))
-    taken += 1
-    writes += job.size
+/** Decides as many jobs as one transaction may hold. */
+const fill = (flight: Flight, queue: Job[]): void => {
+  while (queue.length > 0) {
+    const isFull = flight.writes >= transactionWritesMax || flight.draft.bytes > transactionBytesMax
+    if (isFull && flight.jobs.length > 0) return
+    const job = queue.shift() as Job
+    flight.jobs.push(job)
+    flight.outcomes.push(job.decide(flight.draft))
+    flight.writes += job.size
   }
-  queue.splice(0, taken)
-  return outcomes
 }
 
 /** The most puts and removals that a draft can come to. */
