@@ -75,6 +75,59 @@ describe('transactions', () => {
     expect(await nOf('a')).toBe(21)
   })
 
+  test.each([false, true])(
+    'what was decided on a commit that then failed is decided again (kept: %s)',
+    async (keep) => {
+      await tables.commit([write(put('b', { n: 1 }, keep))])
+      let letGo = () => {}
+      let reached = () => {}
+      const arrived = new Promise<void>((resolve) => {
+        reached = resolve
+      })
+      disk = async () => {
+        disk = (next) => next()
+        reached()
+        await new Promise<void>((resolve) => {
+          letGo = resolve
+        })
+        throw Object.assign(new Error('no space'), { code: 28 })
+      }
+      const first = tables.commit([
+        write(put('a', {}, keep)),
+        write({ kind: 'delete', table: 'things', key: ['b'] }),
+        write(add('c', 5, keep)),
+      ])
+      await arrived
+      const second = tables.commit([
+        write({ ...put('a', { n: 2 }, keep), if: { test: 'absent' } } as Action),
+        write({ ...add('b', 1, keep), if: { test: 'present' } } as Action),
+        write(add('c', 1, keep)),
+      ])
+      letGo()
+      expect((await first).map(({ kind }) => kind)).toEqual(['failed', 'failed', 'failed'])
+      expect((await second).map(({ kind }) => kind)).toEqual(['done', 'done', 'done'])
+      expect([await nOf('a'), await nOf('b'), await nOf('c')]).toEqual([2, 2, 1])
+    },
+  )
+
+  test('a write sees what the commit under way will have written, and is told only when both stand', async () => {
+    const { reached, release } = slowDisk()
+    const first = tables.commit([write(put('a', { n: 1 }, true))])
+    await reached()
+    const second = tables.commit([write({ ...put('a'), if: { test: 'absent' } } as Action), write(add('a', 1))])
+    expect(await nOf('a')).toBeUndefined()
+    release()
+    await first
+    await reached()
+    expect(await nOf('a')).toBe(1)
+    release()
+    expect(await second).toMatchObject([
+      { kind: 'refused', row: { thing_id: 'a', n: 1 } },
+      { kind: 'done', row: { n: 2 } },
+    ])
+    expect(await nOf('a')).toBe(2)
+  })
+
   test('nobody reads a row before it is durable, kept or not', async () => {
     await tables.commit([write(put('kept', { n: 1, colour: 'red', size: 1 }, true)), write(put('plain', { n: 1 }))])
     const { reached, release } = slowDisk()
