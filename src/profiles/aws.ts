@@ -1,7 +1,7 @@
 import type { Options } from '../config/options.ts'
 import type { RetryPolicy } from '../kernel/retry.ts'
-import { openSqs } from '../queues/sqs.ts'
-import { openDynamodb } from '../tables/dynamodb.ts'
+import { openSqs, type SqsEvent } from '../queues/sqs.ts'
+import { type DynamodbCall, openDynamodb } from '../tables/dynamodb.ts'
 import { createPersistence } from '../write-behind/persist.ts'
 import { freshPrefix, type Profile, type ProfileDeps } from './profile.ts'
 
@@ -11,21 +11,29 @@ const retry: RetryPolicy = { attemptsMax: 10, baseMs: 50, capMs: 2_000 }
 export const openAws = async (deps: ProfileDeps, options: Options): Promise<Profile> => {
   const { region, endpoint, credentials, tablePrefix, queuePrefix, deadlineMs } = options.aws
   const common = { region, ...(credentials ? { credentials } : {}) }
-  const { emit: _, ...quiet } = deps
-  const service = await openDynamodb(quiet, {
-    ...common,
-    ...(endpoint.dynamodb ? { endpoint: endpoint.dynamodb } : {}),
-    schemas: deps.schemas,
-    tablePrefix,
-    deadlineMs,
-    retry,
-  })
+  const called = ({ operation, outcome, tookMs, units }: DynamodbCall) =>
+    deps.emit({ name: 'storage.called', operation, outcome, tookMs, units })
+  const troubled = (event: SqsEvent) => deps.emit({ name: 'queue.troubled', ...event })
+  const service = await openDynamodb(
+    { ...deps, emit: called },
+    {
+      ...common,
+      ...(endpoint.dynamodb ? { endpoint: endpoint.dynamodb } : {}),
+      schemas: deps.schemas,
+      tablePrefix,
+      deadlineMs,
+      retry,
+    },
+  )
   const tables = createPersistence(deps, service, deps.schemas, options.writeBehind)
-  const queue = await openSqs(quiet, {
-    ...common,
-    ...(endpoint.sqs ? { endpoint: endpoint.sqs } : {}),
-    prefix: queuePrefix,
-  })
+  const queue = await openSqs(
+    { ...deps, emit: troubled },
+    {
+      ...common,
+      ...(endpoint.sqs ? { endpoint: endpoint.sqs } : {}),
+      prefix: queuePrefix,
+    },
+  )
   return {
     tables,
     queue,

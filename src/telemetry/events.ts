@@ -50,6 +50,22 @@ export type TelemetryEvent =
       readonly writes: number
       readonly tookMs: number
     }
+  /** A call of the storage service ended. `units` is what it says the call cost. */
+  | {
+      readonly name: 'storage.called'
+      readonly operation: string
+      readonly outcome: string
+      readonly tookMs: number
+      readonly units: number
+    }
+  /** A call of the queue service was tried again, or came with a receipt that is good for nothing any more. */
+  | {
+      readonly name: 'queue.troubled'
+      readonly kind: 'stale' | 'retried'
+      readonly verb: string
+      readonly code?: string
+      readonly count: number
+    }
   /** Something is not as it should be, and the system goes on. */
   | { readonly name: 'warning'; readonly text: string; readonly code?: string }
 

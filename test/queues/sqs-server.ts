@@ -21,7 +21,10 @@ export const openOnServer = async (endpoint: string, options: { holdMs: number }
   names += 1
   const name = `mail-${process.pid}-${names}`
   const connection = connectionTo(endpoint)
-  const urls = await provisionQueues({ clock: systemClock }, { ...connection, prefix: 'millrace-', queues: [name] })
+  const urls = await provisionQueues(
+    { clock: systemClock },
+    { ...connection, prefix: 'millrace-', queues: [name], encrypted: false },
+  )
   const queue = await openSqs(
     { clock: systemClock, random: systemRandom },
     { ...connection, prefix: 'millrace-', holdMs: options.holdMs },

@@ -10,7 +10,7 @@ if (!endpoint) throw new Error('MILLRACE_TEST_SQS must name a server that speaks
 queueContract('sqs, over a real server', (options) => openOnServer(endpoint, options), serverTraits)
 
 test('queues that are already there are left as they are', async () => {
-  const options = { ...connectionTo(endpoint), prefix: 'millrace-', queues: [`twice-${process.pid}`] }
+  const options = { ...connectionTo(endpoint), prefix: 'millrace-', queues: [`twice-${process.pid}`], encrypted: false }
   const first = await provisionQueues({ clock: systemClock }, options)
   expect(await provisionQueues({ clock: systemClock }, options)).toEqual(first)
 })

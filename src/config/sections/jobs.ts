@@ -80,7 +80,14 @@ export type RetryOptions = z.output<typeof retryOptions>
 
 export const jobOptions = z.strictObject({
   queues: z
-    .array(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'small letters, digits, _ and -, at most 63'))
+    .array(
+      z
+        .string()
+        .regex(
+          /^(?!.*-(?:high|low|dead)$)[a-z0-9][a-z0-9_-]{0,62}$/,
+          'small letters, digits, _ and -, at most 63, and not ending in -high, -low or -dead',
+        ),
+    )
     .min(1)
     .max(1_000)
     .default(['default'])

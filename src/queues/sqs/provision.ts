@@ -8,6 +8,8 @@ import { queueFaultOf } from './translate.ts'
 export interface ProvisionOptions extends Pick<SqsConnection, 'region' | 'endpoint' | 'credentials'> {
   readonly prefix: string
   readonly queues: readonly string[]
+  /** False only for stand-ins that know no encryption at rest. */
+  readonly encrypted?: boolean
 }
 
 /** Seconds, as text, as the service wants it. There is no redrive policy: what is a dead letter is ours to say. */
@@ -16,7 +18,6 @@ const attributes = {
   MessageRetentionPeriod: '1209600',
   VisibilityTimeout: '300',
 }
-const encrypted = { ...attributes, SqsManagedSseEnabled: 'true' }
 const parts: readonly Part[] = ['high', 'normal', 'low', 'dead']
 
 /** Creates the queues that are not there and corrects those that are. Calling it again changes nothing. */
@@ -38,14 +39,10 @@ export const provisionQueues = async (
     await call((abortSignal) => client.send(change, { abortSignal }))
     return found
   }
-  /** Each way is tried when the one before was refused: new, already there but different, and a server without encryption. */
+  const wanted = options.encrypted === false ? attributes : { ...attributes, SqsManagedSseEnabled: 'true' }
+  /** The second way is for a queue that is there already and differs. */
   const ensure = async (name: string): Promise<string> => {
-    const ways = [
-      () => create(name, encrypted),
-      () => correct(name, encrypted),
-      () => create(name, attributes),
-      () => correct(name, attributes),
-    ]
+    const ways = [() => create(name, wanted), () => correct(name, wanted)]
     let refused: unknown
     for (const way of ways) {
       try {
