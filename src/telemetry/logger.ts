@@ -1,4 +1,4 @@
-import { type Logger, pino } from 'pino'
+import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Emit, TelemetryEvent } from './events.ts'
 
 /** What deserves a person's attention; everything else is for those who look closely. */
@@ -16,7 +16,9 @@ const levels: Partial<Record<TelemetryEvent['name'], 'warn' | 'info'>> = {
 /** Secrets never reach a log, whatever object they hide in. */
 const redact = ['secret', 'token', '*.secret', '*.token', '*.secretAccessKey', 'env', '*.env']
 
-export const createLogger = (options: { readonly level: string }): Logger => pino({ level: options.level, redact })
+/** To standard output, unless another destination is given. */
+export const createLogger = (options: { readonly level: string }, destination?: DestinationStream): Logger =>
+  destination ? pino({ level: options.level, redact }, destination) : pino({ level: options.level, redact })
 
 /** Events as lines of a log: constant messages, data as fields. A sink that fails breaks nothing (style L3). */
 export const logEvents =

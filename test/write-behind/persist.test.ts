@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { loadOptions } from '../../src/config/load.ts'
+import { sleep } from '../../src/kernel/clock.ts'
 import { createFaultyTables, type FaultRates } from '../../src/sim/faulty-tables.ts'
 import { createSeededRandom } from '../../src/sim/seeded-random.ts'
 import { createVirtualClock, settle } from '../../src/sim/virtual-clock.ts'
@@ -190,6 +191,34 @@ describe('the persistence actor', () => {
     await gate.open()
     expect((await next)[0]?.kind).toBe('done')
     await stepwise.close()
+  })
+
+  test('K10 on a disk that takes 5 s to flush, callers share a flush and signs of life get through', async () => {
+    const { clock, truth } = setUp()
+    let flushes = 0
+    const slow: Tables = {
+      ...truth,
+      commit: async (writes) => {
+        flushes += 1
+        await sleep(clock, 5_000)
+        return truth.commit(writes)
+      },
+    }
+    const deps = { clock, random: createSeededRandom(1), emit: () => {} }
+    const persistence = createPersistence(deps, slow, contractSchemas, loadOptions({}).writeBehind)
+    const calls = Array.from({ length: 900 }, (_, n) => persistence.commit([write(`w${n}`)]))
+    await clock.advance(1_000)
+    const beats: number[] = []
+    for (let beat = 0; beat < 5; beat++) {
+      void persistence.commit([write(`beat${beat}`, 'urgent')]).then(() => beats.push(clock.monotonic()))
+      await clock.advance(20_000)
+    }
+    expect(beats).toEqual([6_000, 26_000, 46_000, 66_000, 86_000])
+    expect((await Promise.all(calls)).flat().every((verdict) => verdict.kind === 'done')).toBe(true)
+    expect(flushes).toBe(1 + 5)
+    const closed = persistence.close()
+    await clock.advance(0)
+    await closed
   })
 
   test('E4.2 what nobody waits for is tried again until it is stored, each write once', async () => {
