@@ -80,14 +80,24 @@ const asStoreFault = (fault: Fault): Fault =>
 
 /** A read that is repeated while the storage is out of reach. */
 export const read = async <T>(context: StoreContext, look: () => Promise<T>): Promise<T> => {
+  try {
+    return await look()
+  } catch (error) {
+    return lookAgain(context, look, error)
+  }
+}
+
+const lookAgain = async <T>(context: StoreContext, look: () => Promise<T>, first: unknown): Promise<T> => {
+  let error = first
   for (let failures = 1; ; failures++) {
+    if (!isFault(error)) throw error
+    const delay = error.retry === 'later' ? delayAfter(unknownOutcome, failures, context.random.next()) : undefined
+    if (delay === undefined) throw asStoreFault(error)
+    await sleep(context.clock, delay)
     try {
       return await look()
-    } catch (error) {
-      if (!isFault(error)) throw error
-      const delay = error.retry === 'later' ? delayAfter(unknownOutcome, failures, context.random.next()) : undefined
-      if (delay === undefined) throw asStoreFault(error)
-      await sleep(context.clock, delay)
+    } catch (next) {
+      error = next
     }
   }
 }
@@ -95,13 +105,21 @@ export const read = async <T>(context: StoreContext, look: () => Promise<T>): Pr
 /** The job row as it stands, unless its retention has passed. */
 export const readJobRow = async (context: StoreContext, jobId: string): Promise<Row | undefined> => {
   const key = jobKey(jobId)
-  const row = await read(context, () => context.tables.get(jobsTable.name, key))
+  let row: Row | undefined
+  // Every settle passes here, so the usual case makes no closure.
+  try {
+    row = await context.tables.get(jobsTable.name, key)
+  } catch (error) {
+    row = await lookAgain(context, () => context.tables.get(jobsTable.name, key), error)
+  }
   return row && !isExpired(row, context.clock.now()) ? row : undefined
 }
 
 /** Sends what could not travel within a transaction. What is not sent now, the sweeper sends: nothing throws. */
-export const sendAfter = async (context: StoreContext, outgoing: readonly Outgoing[]): Promise<void> => {
-  if (context.queue.within || outgoing.length === 0) return
+export const sendAfter = (context: StoreContext, outgoing: readonly Outgoing[]): Promise<void> | undefined =>
+  context.queue.within || outgoing.length === 0 ? undefined : send(context, outgoing)
+
+const send = async (context: StoreContext, outgoing: readonly Outgoing[]): Promise<void> => {
   const unsent = (at: Outgoing, fault: Fault) =>
     context.emit({ name: 'message.unsent', jobId: at.message.jobId, queue: at.message.queue, code: fault.code })
   try {

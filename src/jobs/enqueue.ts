@@ -23,7 +23,8 @@ interface Prepared {
 
 export const enqueue = async (context: StoreContext, request: EnqueueRequest): Promise<Enqueued> => {
   const work = prepare(context, request)
-  const answer = await answerFor(context, work, await decide(context, work.write))
+  const decided = await decide(context, work.write)
+  const answer = decided.kind === 'done' ? made(context, work) : await refusedAnswer(context, work, decided.row)
   if (isFault(answer)) throw answer
   if (answer.created) await sendAfter(context, [work.outgoing])
   return answer
@@ -154,13 +155,12 @@ const requestAction = (
   if: { test: 'any', of: [{ test: 'absent' }, { test: '<=', attribute: 'ttl', value: Math.floor(made.now / 1000) }] },
 })
 
-const answerFor = async (
-  context: StoreContext,
-  work: Prepared,
-  decided: Decided | Fault,
-): Promise<Enqueued | Fault> => {
+const answerFor = (context: StoreContext, work: Prepared, decided: Decided | Fault) => {
   if (isFault(decided)) return decided
-  if (decided.kind === 'refused') return refusedAnswer(context, work, decided.row)
+  return decided.kind === 'done' ? made(context, work) : refusedAnswer(context, work, decided.row)
+}
+
+const made = (context: StoreContext, work: Prepared): Enqueued => {
   context.emit({ name: 'job.enqueued', jobId: work.jobId, queue: work.outgoing.message.queue })
   return { jobId: work.jobId, createdAt: work.now, state: 'SCHEDULED', created: true }
 }

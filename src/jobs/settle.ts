@@ -31,7 +31,8 @@ export const settle = async (
     const decided = await decide(context, move.write)
     if (decided.kind === 'done') {
       context.emit({ name: 'job.settled', ...hold, state: move.state })
-      await sendAfter(context, move.outgoing)
+      const sending = sendAfter(context, move.outgoing)
+      if (sending) await sending
       return { state: move.state, notBefore: move.notBefore }
     }
   }
@@ -55,7 +56,8 @@ export const release = async (context: StoreContext, hold: Hold): Promise<Settle
     const decided = await decide(context, move.write)
     if (decided.kind === 'done') {
       context.emit({ name: 'job.settled', ...hold, state: move.state })
-      await sendAfter(context, move.outgoing)
+      const sending = sendAfter(context, move.outgoing)
+      if (sending) await sending
       return { state: move.state, notBefore: move.notBefore }
     }
   }
