@@ -21,7 +21,7 @@ import { type Place, writePlace } from '../../src/tables/lmdb/keys.ts'
 import { openLmdb } from '../../src/tables/lmdb.ts'
 import { silent } from '../../src/telemetry/events.ts'
 import { createPersistence } from '../../src/write-behind/persist.ts'
-import { formatRow, median, type Row } from './row.ts'
+import { median, type Row } from './row.ts'
 
 const schemas = [jobsTable, eventsTable, queueTable]
 const deps = {
@@ -121,8 +121,14 @@ const recordSteps = async (): Promise<{ steps: readonly (readonly Touch[])[]; jo
   return { steps, jobId }
 }
 
+interface Rival {
+  /** Runs so many jobs with so many in flight. */
+  run(jobs: number, inFlight: number): Promise<unknown>
+  end(): Promise<void>
+}
+
 /** As many flows as jobs may be in flight, each waiting for every step to be durable. */
-const bareLoop = async (recorded: Awaited<ReturnType<typeof recordSteps>>, inFlight: number, jobs: number) => {
+const bareLmdb = (recorded: Awaited<ReturnType<typeof recordSteps>>): Rival => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
   const root = open({ path: folder, overlappingSync: false, encoding: 'binary', maxDbs: 32 })
   const names = [...new Set(recorded.steps.flat().map(({ database }) => database))]
@@ -140,17 +146,34 @@ const bareLoop = async (recorded: Awaited<ReturnType<typeof recordSteps>>, inFli
     }
     return last
   }
-  let left = jobs
-  const flow = async () => {
-    while (left-- > 0) {
-      const jobId = ids.next()
-      for (const touches of recorded.steps) await step(touches, jobId)
-    }
+  return {
+    run: (jobs, inFlight) => {
+      let left = jobs
+      const flow = async () => {
+        while (left-- > 0) {
+          const jobId = ids.next()
+          for (const touches of recorded.steps) await step(touches, jobId)
+        }
+      }
+      return Promise.all(Array.from({ length: inFlight }, flow))
+    },
+    end: async () => {
+      await root.close()
+      rmSync(folder, { recursive: true })
+    },
   }
-  const perSecond = await timed(jobs, () => Promise.all(Array.from({ length: inFlight }, flow)))
-  await root.close()
-  rmSync(folder, { recursive: true })
-  return perSecond
+}
+
+const ourStore = async (): Promise<Rival> => {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
+  const { store, end } = await openStore(folder)
+  return {
+    run: (jobs, inFlight) => throughStore(store, inFlight, jobs),
+    end: async () => {
+      await end()
+      rmSync(folder, { recursive: true })
+    },
+  }
 }
 
 /** Enqueuers, one poller that claims as many as there is room for, settles side by side: the shape of a worker. */
@@ -188,42 +211,34 @@ const throughStore = async (store: JobStore, inFlight: number, jobs: number): Pr
   await Promise.all([poll(), ...Array.from({ length: inFlight }, flow)])
 }
 
-const ourLoop = async (inFlight: number, jobs: number) => {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
-  const { store, end } = await openStore(folder)
-  const perSecond = await timed(jobs, () => throughStore(store, inFlight, jobs))
-  await end()
-  rmSync(folder, { recursive: true })
-  return perSecond
-}
-
-const timed = async (jobs: number, work: () => Promise<unknown>): Promise<number> => {
+const jobsPerSecond = async (jobs: number, work: Promise<unknown>): Promise<number> => {
   const begun = performance.now()
-  const cpu = process.cpuUsage()
-  await work()
-  const { user, system } = process.cpuUsage(cpu)
-  if (process.env['BENCH_CPU']) console.log(`  ${((user + system) / jobs).toFixed(1)} µs of processor a job`)
+  await work
   return (jobs * 1_000) / (performance.now() - begun)
 }
 
-const rounds = 5
+const rounds = 7
+const warmUps = 3
 
 export const benchStore = async (): Promise<readonly Row[]> => {
   const recorded = await recordSteps()
   const rows: Row[] = []
   for (const [inFlight, jobs] of [
-    [32, 4_000],
+    [32, 5_000],
     [1_000, 20_000],
   ] as const) {
+    // Both stay open over all rounds, as a process would, and take turns, so that whatever else the machine does hits both.
+    const rivals = [bareLmdb(recorded), await ourStore()] as const
     const [bare, ours]: [number[], number[]] = [[], []]
-    // The first round warms both up and is not counted.
-    for (let round = 0; round <= rounds; round++) {
-      const figures = [await bareLoop(recorded, inFlight, jobs), await ourLoop(inFlight, jobs)] as const
-      if (round === 0) continue
-      bare.push(figures[0])
-      ours.push(figures[1])
+    for (let round = -warmUps; round < rounds; round++) {
+      const figures: number[] = []
+      for (const rival of rivals) figures.push(await jobsPerSecond(jobs, rival.run(jobs, inFlight)))
+      if (round < 0) continue
+      bare.push(figures[0] as number)
+      ours.push(figures[1] as number)
     }
-    const ratio = median(ours) / median(bare)
+    for (const rival of rivals) await rival.end()
+    const ratio = median(ours.map((figure, round) => figure / (bare[round] as number)))
     rows.push(
       { name: `bare LMDB, three durable steps a job, ${inFlight} in flight`, value: median(bare), unit: 'jobs/s' },
       {
@@ -239,5 +254,3 @@ export const benchStore = async (): Promise<readonly Row[]> => {
   }
   return rows
 }
-
-if (process.argv[1] === import.meta.filename) for (const row of await benchStore()) console.log(formatRow(row))

@@ -73,7 +73,8 @@ describe('what the double cannot vouch for', () => {
 
   test('an update that changes nothing or only removes leaves the rest of the row alone', async () => {
     const id = fresh()
-    const update = (remove: string[]): Action => ({ kind: 'update', table: 'things', key: [id], remove })
+    const present = { test: 'present' } as const
+    const update = (remove: string[]): Action => ({ kind: 'update', table: 'things', key: [id], remove, if: present })
     await commit(put({ thing_id: id, x: 1, y: '' }))
     expect(await commit(update([]))).toEqual({ kind: 'done', row: { thing_id: id, x: 1, y: '' } })
     expect(await commit(update([]), put({ thing_id: fresh() }))).toEqual({ kind: 'done' })
