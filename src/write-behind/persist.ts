@@ -42,6 +42,7 @@ export const createPersistence = (
   options: WriteBehindOptions,
 ): Persistence => {
   const schemaOf = createCatalogue(schemas)
+  const { groups } = inner.limits
   const flush = createFlush(deps.clock, inner, options.flushDeadlineMs)
   const laneOf = (lane: Lane) => Array.from({ length: widthOf(lane, inner.limits) }, () => createLane(lane))
   const createLane = (lane: Lane) =>
@@ -79,9 +80,9 @@ export const createPersistence = (
     commit: async (writes) => {
       if (closing) throw new TableClosed('the tables were closed')
       const [only] = writes
-      if (only && writes.length === 1 && inner.limits.groups === 1) return [await submit(only, only.lane ?? 'row', 0)]
-      const places = inner.limits.groups === 1 ? undefined : assignPlaces(schemaOf, inner.limits.groups, writes)
-      return Promise.all(writes.map((write, index) => submit(write, write.lane ?? 'row', places?.[index] ?? 0)))
+      if (only && writes.length === 1) return [await submit(only, only.lane ?? 'row', placeOf(schemaOf, groups, only))]
+      const places = assignPlaces(schemaOf, groups, writes)
+      return Promise.all(writes.map((write, index) => submit(write, write.lane ?? 'row', places[index] as number)))
     },
     close: () => {
       closing ??= Promise.all(Object.values(batchers).flatMap((all) => all.map((batcher) => batcher.drain()))).then(
@@ -140,21 +141,26 @@ const admit = (clock: Clock, operation: Operation, waiting: Promise<void>, lane:
   })
 }
 
-/**
- * P2. By the row of the first action; writes of one call that share any row go the same way, because the port promises that they
- * take effect in their order.
- */
+/** P2. By the partition of the first action, so that a row always goes the same way. */
+const placeOf = (schemaOf: (table: string) => TableSchema, groups: number, { actions, lane }: Write): number => {
+  const [first] = actions
+  if (!first || groups === 1 || lane === 'later') return 0
+  return spread(keyOfAction(schemaOf(first.table), first)[0], groups)
+}
+
+/** Writes of one call that share any row go the same way, because the port promises that they take effect in their order. */
 const assignPlaces = (
   schemaOf: (table: string) => TableSchema,
   groups: number,
   writes: readonly Write[],
 ): readonly number[] => {
+  if (groups === 1) return writes.map(() => 0)
   const taken = new Map<string, number>()
   return writes.map((write) => {
     if (write.lane === 'later') return 0
     const rows = write.actions.map((action) => rowId(action.table, keyOfAction(schemaOf(action.table), action)))
     const known = rows.map((row) => taken.get(row)).find((place) => place !== undefined)
-    const place = known ?? spread(rows[0] as string, groups)
+    const place = known ?? placeOf(schemaOf, groups, write)
     for (const row of rows) taken.set(row, place)
     return place
   })
