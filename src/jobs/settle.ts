@@ -28,13 +28,8 @@ export const settle = async (
     const row = await readJobRow(context, hold.jobId)
     if (!row || !isHeld(row, hold)) return settledBefore(context, hold, closing, row)
     const move = moveFor(context, row, outcome, closing)
-    const decided = await decide(context, move.write)
-    if (decided.kind === 'done') {
-      context.emit({ name: 'job.settled', ...hold, state: move.state })
-      const sending = sendAfter(context, move.outgoing)
-      if (sending) await sending
-      return { state: move.state, notBefore: move.notBefore }
-    }
+    const settled = await carryOut(context, hold, move)
+    if (settled) return settled
   }
   assert(false, `job ${hold.jobId} changed under every settle`)
 }
@@ -53,15 +48,20 @@ export const release = async (context: StoreContext, hold: Hold): Promise<Settle
     const move = isMarked(row)
       ? moveToEnd(context, row, { event: 'cancelled', if: heldBy(hold.attempt) })
       : moveBack(context, row, { event: 'released', if: heldBy(hold.attempt), notBefore: context.clock.now() })
-    const decided = await decide(context, move.write)
-    if (decided.kind === 'done') {
-      context.emit({ name: 'job.settled', ...hold, state: move.state })
-      const sending = sendAfter(context, move.outgoing)
-      if (sending) await sending
-      return { state: move.state, notBefore: move.notBefore }
-    }
+    const settled = await carryOut(context, hold, move)
+    if (settled) return settled
   }
   assert(false, `job ${hold.jobId} changed under every release`)
+}
+
+/** Undefined if the row changed meanwhile. */
+const carryOut = async (context: StoreContext, hold: Hold, move: Move): Promise<Settled | undefined> => {
+  const decided = await decide(context, move.write)
+  if (decided.kind === 'refused') return undefined
+  context.emit({ name: 'job.settled', ...hold, state: move.state })
+  const sending = sendAfter(context, move.outgoing)
+  if (sending) await sending
+  return { state: move.state, notBefore: move.notBefore }
 }
 
 const isHeld = (row: Row, hold: Hold): boolean => stateOf(row) === 'RUNNING' && number(row, 'attempt') === hold.attempt
