@@ -37,6 +37,20 @@ export const createRuntime = async (given: unknown, deps: RuntimeDeps = {}): Pro
   const options = loadOptions(given)
   const { clock = systemClock, random = systemRandom, emit = silent, fatal = rethrow } = deps
   const profile = await openProfile({ clock, random, emit, fatal, schemas }, options)
+  try {
+    return await assemble({ clock, random, emit }, profile, options)
+  } catch (error) {
+    // Whoever cannot start must not go on holding the data directory.
+    await profile.close()
+    throw error
+  }
+}
+
+const assemble = async (
+  { clock, random, emit }: Required<Pick<RuntimeDeps, 'clock' | 'random' | 'emit'>>,
+  profile: Profile,
+  options: Options,
+): Promise<Runtime> => {
   const signer = createSigner(await signingKeys(profile, random, options))
   const ids = createIds(clock, random)
   const { tables, queue } = profile

@@ -1,3 +1,5 @@
+import { assert } from './assert.ts'
+
 /** What `setTimeout` gave and `clearTimeout` takes. Opaque, so that a virtual clock can hand out numbers. */
 export type Timer = unknown
 
@@ -15,11 +17,17 @@ export interface Clock {
   clearTimeout(timer: Timer): void
 }
 
+const timerMsMax = 2 ** 31 - 1
+
 /** The machine's own time. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  setTimeout: (fn, ms) => setTimeout(fn, ms),
+  setTimeout: (fn, ms) => {
+    // Node fires a longer timer at once.
+    assert(ms <= timerMsMax, `a timer of ${ms} ms`)
+    return setTimeout(fn, ms)
+  },
   clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
 }
 

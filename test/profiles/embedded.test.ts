@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createRuntime } from '../../src/index.ts'
+import { systemRandom } from '../../src/kernel/random.ts'
 import { createShiftedClock, storeContract } from '../contract/store.ts'
 import { aClosing, aRequest } from '../support/harness.ts'
 
@@ -46,6 +47,20 @@ describe('the embedded profile', () => {
     await second.stop()
     await second.stop()
     await expect(second.store.get(jobId)).rejects.toMatchObject({ code: 'TABLE_CLOSED' })
+  })
+
+  test('a runtime that cannot start lets go of its directory', async () => {
+    const embedded = { directory: aDirectory() }
+    const random = {
+      ...systemRandom,
+      bytes: (length: number) => {
+        if (length === 32) throw new Error('no chance of a signing key')
+        return systemRandom.bytes(length)
+      },
+    }
+    await expect(createRuntime({ embedded }, { random })).rejects.toThrow('no chance of a signing key')
+    const runtime = await createRuntime({ embedded })
+    await runtime.stop()
   })
 
   test('two runtimes live side by side in one process, each with its own directory', async () => {
