@@ -9,8 +9,8 @@ import { createSeededRandom, type SeededRandom } from '../../src/sim/seeded-rand
 import type { Row } from '../../src/tables/port.ts'
 import { aClosing, aRequest, createHarness, type Harness, type Node } from '../support/harness.ts'
 
-// Several processes, a storage and a queue that fail in every way they may, workers that die, pause and come back, people who
-// cancel and redrive. Every committed change of a job row is checked against the promises; then everything heals, and everything
+// Several processes, a storage that fails in every way it may, a queue that loses, doubles, delays and reorders, workers that die,
+// pause and come back, people who cancel and redrive. Every committed change of a job row is checked against the promises; then everything heals, and everything
 // that was asked for must come to an end.
 
 const events = [

@@ -1,5 +1,6 @@
 import { loadOptions } from '../../src/config/load.ts'
 import type { JobOptions } from '../../src/config/sections/jobs.ts'
+import type { StoreContext } from '../../src/jobs/context.ts'
 import type { Claim, Closing, EnqueueRequest, Hold } from '../../src/jobs/job.ts'
 import { jobsTable } from '../../src/jobs/keys.ts'
 import { createSigner } from '../../src/jobs/signer.ts'
@@ -21,6 +22,8 @@ const schemas = [jobsTable, eventsTable, queueTable]
 /** One process's worth of store: its own faulty connection to the shared tables, its own clock reading, its own events. */
 export interface Node {
   readonly store: JobStore
+  /** What its verbs work with, for tests of one of them alone. */
+  readonly context: StoreContext
   readonly tables: FaultyTables
   readonly events: TelemetryEvent[]
 }
@@ -66,8 +69,8 @@ export const createHarness = (given: HarnessOptions = {}): Harness => {
       const own = { ...clock, now: () => wall.now() }
       const emit = (event: TelemetryEvent) => void events.push(event)
       const ids = createIds(own, chance.fork('ids'))
-      const store = createStore({ tables, queue, clock: own, random: chance, ids, options, emit, signer })
-      return { store, tables, events }
+      const context = { tables, queue, clock: own, random: chance, ids, options, emit }
+      return { store: createStore({ ...context, signer }), context, tables, events }
     },
     run: async (work) => {
       let settled = false
