@@ -8,7 +8,7 @@
 import type { ExecutionConfig } from '../config/sections/jobs.ts'
 import { assert } from '../kernel/assert.ts'
 import { spread } from '../kernel/spread.ts'
-import type { Priority } from '../queues/port.ts'
+import type { Message, Priority } from '../queues/port.ts'
 import type { Action, Key, Row, TableSchema, Value } from '../tables/port.ts'
 import { limits } from './check.ts'
 import type { Job, JobParams, Json } from './job.ts'
@@ -158,6 +158,14 @@ export const executionOf = (row: Row): ExecutionConfig => {
   parsedConfigs.set(stored, parsed)
   return parsed
 }
+
+/** The hint that the job of this row may be ready, as it stands. */
+export const messageOf = (row: Row): Message => ({
+  jobId: text(row, 'job_id'),
+  queue: text(row, 'queue'),
+  priority: text(row, 'priority') as Priority,
+  attempt: number(row, 'attempt'),
+})
 
 export const stateOf = (row: Row): JobState => text(row, 'state') as JobState
 export const isEndedRow = (row: Row): boolean => isEnded(stateOf(row))

@@ -7,7 +7,7 @@ import type { Action, Condition, Row, Value, Write } from '../tables/port.ts'
 import { limits } from './check.ts'
 import type { StoreContext } from './context.ts'
 import type { Closing } from './job.ts'
-import { errorKey, jobKey, jobsTable, number, paramsKey, resultKey, seconds, stateOf, text } from './keys.ts'
+import { errorKey, jobKey, jobsTable, messageOf, number, paramsKey, resultKey, seconds, stateOf, text } from './keys.ts'
 import { type JobEventType, type JobState, step } from './transitions.ts'
 
 export interface Move {
@@ -44,13 +44,7 @@ export const moveBack = (
   },
 ): Move => {
   const jobId = text(row, 'job_id')
-  const message = {
-    jobId,
-    queue: text(row, 'queue'),
-    priority: text(row, 'priority') as Outgoing['message']['priority'],
-    attempt: number(row, 'attempt'),
-  }
-  const outgoing: Outgoing = { message, notBefore: move.notBefore }
+  const outgoing: Outgoing = { message: messageOf(row), notBefore: move.notBefore }
   const state = step(stateOf(row), move.event)
   const update: Action = {
     kind: 'update',

@@ -5,11 +5,10 @@
 // W3  One job that cannot be looked at does not keep the others from being looked at.
 
 import { isFault } from '../kernel/fault.ts'
-import type { Outgoing } from '../queues/port.ts'
 import type { Condition, Row } from '../tables/port.ts'
 import { decide, read, type StoreContext } from './context.ts'
 import { expire } from './expire.ts'
-import { count, dueShards, executionOf, jobKey, jobsTable, number, stateOf, text } from './keys.ts'
+import { count, dueShards, executionOf, jobKey, jobsTable, messageOf, number, stateOf, text } from './keys.ts'
 import { heldBy } from './moves.ts'
 
 export interface Swept {
@@ -106,13 +105,7 @@ const duePage = async (context: StoreContext, shard: number, dueBy: number | und
 
 /** Sends the hint again, then looks again much later: a lost message is rare, a backlog is not. */
 const resend = async (context: StoreContext, row: Row): Promise<boolean> => {
-  const attempt = number(row, 'attempt')
-  const message = {
-    jobId: text(row, 'job_id'),
-    queue: text(row, 'queue'),
-    priority: text(row, 'priority') as Outgoing['message']['priority'],
-    attempt,
-  }
+  const message = messageOf(row)
   const [fault] = await context.queue.send([{ message, notBefore: number(row, 'not_before') }])
   if (fault) throw fault
   context.emit({ name: 'message.resent', jobId: message.jobId, queue: message.queue })
@@ -121,7 +114,7 @@ const resend = async (context: StoreContext, row: Row): Promise<boolean> => {
     test: 'all',
     of: [
       { test: '=', attribute: 'state', value: 'SCHEDULED' },
-      { test: '=', attribute: 'attempt', value: attempt },
+      { test: '=', attribute: 'attempt', value: message.attempt },
     ],
   })
   return true
