@@ -9,7 +9,7 @@ import { systemRandom } from '../../src/kernel/random.ts'
 import { loadEngine, openEnvironment, openTables } from '../../src/tables/lmdb/environment.ts'
 import { systemHost } from '../../src/tables/lmdb/host.ts'
 import { encodePlace } from '../../src/tables/lmdb/keys.ts'
-import { createRecordArena } from '../../src/tables/lmdb/record.ts'
+import { copyOf, createRecordArena, type RecordPlan, type Span } from '../../src/tables/lmdb/record.ts'
 import { openLmdb } from '../../src/tables/lmdb.ts'
 import type { Row, TableSchema, Write } from '../../src/tables/port.ts'
 import { median } from './row.ts'
@@ -118,7 +118,7 @@ const bare = async (path: string): Promise<Rival> => {
         const key = row['job_id'] as string
         return {
           key,
-          record: Buffer.from(arena.encode(row, table.plan)),
+          record: recordOf(row, table.plan),
           old: encodePlace(due.index, aJob(n, round - 1), key) ?? '',
           fresh: encodePlace(due.index, row, key) ?? '',
         }
@@ -139,6 +139,12 @@ const bare = async (path: string): Promise<Rival> => {
 }
 
 const arena = createRecordArena()
+
+const recordOf = (row: Row, plan: RecordPlan): Buffer => {
+  const span: Span = { chunk: undefined, start: 0, end: 0 }
+  arena.encode(row, plan, span)
+  return copyOf(span)
+}
 
 const measure = async (size: number, groups: number): Promise<void> => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))

@@ -89,8 +89,9 @@ const recordSteps = async (): Promise<{ steps: readonly (readonly Touch[])[]; jo
       root.openDB = ((name: string, settings: object) => {
         const database = openDb(name, settings)
         const [put, remove] = [database.put.bind(database), database.remove.bind(database)]
-        database.put = ((key: string | Place, value: Buffer, ...rest: []) => {
-          touched.push({ database: name, key: textOf(key), bytes: value.length })
+        database.put = ((key: string | Place, value: Buffer & { start?: number; end?: number }, ...rest: []) => {
+          const { start = 0, end = value.length } = value
+          touched.push({ database: name, key: textOf(key), bytes: end - start })
           return put(key as string, value, ...rest)
         }) as typeof database.put
         database.remove = ((key: string | Place) => {

@@ -15,10 +15,13 @@ export const holds = (condition: Condition, row: Row | undefined): boolean => {
       return row?.[condition.attribute] !== undefined
     case 'lacks':
       return row?.[condition.attribute] === undefined
+    // Loops and no closures: this runs for every write.
     case 'all':
-      return condition.of.every((part) => holds(part, row))
+      for (const part of condition.of) if (!holds(part, row)) return false
+      return true
     case 'any':
-      return condition.of.some((part) => holds(part, row))
+      for (const part of condition.of) if (holds(part, row)) return true
+      return false
     case '=':
       return sameValue(row?.[condition.attribute], condition.value)
     case '<':

@@ -8,132 +8,143 @@
 import { assert } from '../../kernel/assert.ts'
 import { applyAction, holds } from '../condition.ts'
 import { TableFault, TableLimit } from '../faults.ts'
-import type { Action, Change, Key, Row, TableLimits, Value, Verdict, Write } from '../port.ts'
+import type { Action, Key, Row, TableLimits, Value, Verdict, Write } from '../port.ts'
+import type { Cell, Edit } from './cell.ts'
 import type { Table } from './environment.ts'
 import { encodeKey, encodePlace, keyBytesMax } from './keys.ts'
-import { type RecordArena, recordBytesAtMost } from './record.ts'
+import type { RecordArena } from './record.ts'
 
 export interface Draft {
-  /** The changed rows of each table, by the table's number. */
-  readonly entries: readonly Map<string, DraftEntry>[]
-  /** What watchers of each table will hear. */
-  readonly changes: readonly Change[][]
+  /** The changed rows, in the order in which they were decided. */
+  readonly edits: readonly Edit[]
   /** Writes that are no rows: the heartbeat, entries that lead nowhere. They come first. */
   readonly others: (() => void)[]
   bytes: number
+  /** The most puts and removals that the edits can come to. */
+  operations: number
   /** Verdicts of a group of writes. Throws only for a malformed write, and then without effect. */
   decide(writes: readonly Write[]): readonly Verdict[]
-  /** The draft below this one is committed now: what it wrote is found where every committed row is. */
-  stand(): void
   /** The row as this draft leaves it. */
   current(table: Table, key: string): Row | undefined
+  /** Whether this draft changes the row. */
+  touches(table: Table, key: string): boolean
   remove(table: Table, key: string, id: Key): void
   isEmpty(): boolean
 }
 
-export interface DraftEntry {
-  /** The row before this draft. */
-  readonly before: Row | undefined
-  readonly after: Row | undefined
-  /** No less than the record of the row after will have. */
-  readonly bytes: number
-  readonly keep: boolean
-}
-
-interface Target {
-  readonly action: Action
-  readonly table: Table
-  readonly id: Key
-  readonly key: string
-  /** What this draft has already decided about the row. */
-  readonly entry: DraftEntry | undefined
-  readonly row: Row | undefined
-}
-
 export interface DraftDeps {
-  /** The draft that is being committed, on top of which this one is decided. */
-  readonly ahead: Draft | undefined
-  readonly tables: readonly Table[]
+  /** No draft that is under way has the same. */
+  readonly number: number
   readonly tableOf: (name: string) => Table
   readonly stored: (table: Table, key: string) => Row | undefined
   readonly arena: RecordArena
   readonly limits: TableLimits
 }
 
-export const createDraft = ({ tables, tableOf, stored, arena, limits, ...deps }: DraftDeps): Draft => {
-  let { ahead } = deps
-  const entries = tables.map(() => new Map<string, DraftEntry>())
-  const changes = tables.map((): Change[] => [])
+export const createDraft = ({ number, tableOf, stored, arena, limits }: DraftDeps): Draft => {
+  const edits: Edit[] = []
   const others: (() => void)[] = []
-  const entriesOf = (table: Table) => entries[table.number] as Map<string, DraftEntry>
-  const committed = (table: Table, key: string): Row | undefined => {
-    const below = ahead?.entries[table.number]?.get(key)
-    return below ? below.after : (table.kept.get(key) ?? stored(table, key))
+
+  const aim = (table: Table, id: Key, key: string): Edit => {
+    const cell = table.cells.get(key)
+    const below = cell?.newest
+    const on = cell ? (below ? below.after : cell.row) : stored(table, key)
+    const before = below !== undefined && below.draft === number ? below.before : on
+    return {
+      table,
+      id,
+      key,
+      draft: number,
+      cell,
+      before,
+      on,
+      after: undefined,
+      keep: false,
+      below,
+      replaced: false,
+      chunk: undefined,
+      start: 0,
+      end: 0,
+    }
   }
 
-  const current = (table: Table, key: string): Row | undefined => {
-    const entry = entriesOf(table).get(key)
-    return entry ? entry.after : committed(table, key)
-  }
-
-  const aim = (action: Action): Target => {
+  const aimAt = (action: Action): Edit => {
     const table = tableOf(action.table)
-    const { schema } = table
     const id: Key = action.kind === 'put' ? keyOfPut(table, action.row) : action.key
-    const key = encodeKey(schema, id)
+    const key = encodeKey(table.schema, id)
     if (key.length > keyBytesMax)
-      throw new TableLimit(`a key of ${schema.name} has ${key.length} bytes`, { limit: keyBytesMax })
-    const entry = entriesOf(table).get(key)
-    return { action, table, id, key, entry, row: entry ? entry.after : committed(table, key) }
+      throw new TableLimit(`a key of ${table.schema.name} has ${key.length} bytes`, { limit: keyBytesMax })
+    return aim(table, id, key)
   }
 
-  /** The change of one action, or undefined if it changes nothing. May throw; does nothing yet. */
-  const prepare = ({ action, table, key, id, entry, row }: Target): DraftEntry | undefined => {
-    if (action.kind === 'check') return undefined
-    const after = applyAction(table.schema, action, row)
-    if (after) assertSound(table, id, row, after)
-    if (after) checkPlaces(table, key, after)
-    const bytes = after ? recordBytesAtMost(after) : 0
-    if (after && bytes > limits.rowBytes) checkRecord(arena.encode(after, table.plan), table, limits.rowBytes)
-    return { before: entry ? entry.before : row, after, bytes, keep: action.kind !== 'delete' && action.keep === true }
+  /** The row after, as a record too. May throw; has no effect outside the edit. */
+  const prepare = (edit: Edit, action: Action): void => {
+    if (action.kind === 'check') return
+    const { table } = edit
+    const after = applyAction(table.schema, action, edit.on)
+    edit.after = after
+    if (!after) return
+    assertSound(table, edit.id, edit.on, after)
+    checkPlaces(table, edit.key, after)
+    arena.encode(after, table.plan, edit)
+    if (edit.end - edit.start > limits.rowBytes) tooLarge(table, edit.end - edit.start, limits.rowBytes)
+    edit.keep = action.kind !== 'delete' && action.keep === true
   }
 
-  const accept = ({ table, key, id }: Target, entry: DraftEntry): void => {
-    entriesOf(table).set(key, entry)
-    draft.bytes += entry.bytes
-    if (table.listeners.size > 0) (changes[table.number] as Change[]).push({ key: id, row: entry.after })
+  const accept = (edit: Edit): void => {
+    const { table, key, below } = edit
+    const cell: Cell = edit.cell ?? { key, row: edit.on, newest: undefined, isKept: false }
+    if (edit.cell === undefined) {
+      edit.cell = cell
+      table.cells.set(key, cell)
+    }
+    cell.newest = edit
+    if (below !== undefined && below.draft === number) below.replaced = true
+    edits.push(edit)
+    draft.bytes += edit.end - edit.start
+    draft.operations += table.operationsMax
   }
 
-  const decideOne = (action: Action, undo: Undo): Verdict => {
-    const target = aim(action)
-    if (action.if && !holds(action.if, target.row)) return { kind: 'refused', action: 0, row: target.row }
-    const entry = prepare(target)
-    if (!entry) return done
-    undo.push(target)
-    accept(target, entry)
-    return entry.after ? { kind: 'done', row: entry.after } : done
+  const takeBack = (edit: Edit): void => {
+    const { table, key, cell, below } = edit
+    if (cell === undefined) return
+    cell.newest = below
+    if (below !== undefined && below.draft === number) below.replaced = false
+    if (below === undefined && !cell.isKept) table.cells.delete(key)
+    draft.bytes -= edit.end - edit.start
+    draft.operations -= table.operationsMax
   }
 
-  const decideAll = (actions: readonly Action[], undo: Undo): Verdict => {
+  const decideOne = (action: Action): Verdict => {
+    const edit = aimAt(action)
+    if (action.if && !holds(action.if, edit.on)) return { kind: 'refused', action: 0, row: edit.on }
+    if (action.kind === 'check') return done
+    prepare(edit, action)
+    accept(edit)
+    return edit.after ? { kind: 'done', row: edit.after } : done
+  }
+
+  const decideAll = (actions: readonly Action[]): Verdict => {
     if (actions.length > limits.actions)
       throw new TableLimit(`a write of ${actions.length} actions`, { limit: limits.actions })
-    const targets = actions.map(aim)
-    const refused = targets.findIndex(({ action, row }) => action.if && !holds(action.if, row))
-    if (refused >= 0) return { kind: 'refused', action: refused, row: (targets[refused] as Target).row }
-    const prepared = targets.map(prepare)
-    for (let index = 0; index < targets.length; index++) {
-      const entry = prepared[index]
-      if (!entry) continue
-      undo.push(targets[index] as Target)
-      accept(targets[index] as Target, entry)
+    const aimed: Edit[] = []
+    for (let index = 0; index < actions.length; index++) {
+      const action = actions[index] as Action
+      const edit = aimAt(action)
+      if (action.if && !holds(action.if, edit.on)) return { kind: 'refused', action: index, row: edit.on }
+      aimed.push(edit)
     }
-    const row = prepared[0]?.after
+    for (let index = 0; index < actions.length; index++) prepare(aimed[index] as Edit, actions[index] as Action)
+    for (let index = 0; index < actions.length; index++) {
+      if ((actions[index] as Action).kind !== 'check') accept(aimed[index] as Edit)
+    }
+    const row = (actions[0] as Action).kind === 'check' ? undefined : (aimed[0] as Edit).after
     return row ? { kind: 'done', row } : done
   }
 
-  const decideWrite = ({ actions }: Write, undo: Undo): Verdict => {
+  const decideWrite = ({ actions }: Write): Verdict => {
     try {
-      return actions.length === 1 ? decideOne(actions[0] as Action, undo) : decideAll(actions, undo)
+      return actions.length === 1 ? decideOne(actions[0] as Action) : decideAll(actions)
     } catch (error) {
       if (error instanceof TableFault) return { kind: 'failed', fault: error }
       throw error
@@ -141,61 +152,31 @@ export const createDraft = ({ tables, tableOf, stored, arena, limits, ...deps }:
   }
 
   const draft: Draft = {
-    entries,
-    changes,
+    edits,
     others,
     bytes: 0,
-    current,
-    stand: () => {
-      ahead = undefined
+    operations: 0,
+    current: (table, key) => {
+      const cell = table.cells.get(key)
+      return cell ? (cell.newest ? cell.newest.after : cell.row) : stored(table, key)
     },
+    touches: (table, key) => table.cells.get(key)?.newest?.draft === number,
     decide: (writes) => {
-      const undo = createUndo(draft)
+      const accepted = edits.length
       try {
-        return writes.map((write) => decideWrite(write, undo))
+        return writes.map(decideWrite)
       } catch (error) {
-        undo.back()
+        while (edits.length > accepted) takeBack(edits.pop() as Edit)
         throw error
       }
     },
-    remove: (table, key, id) => {
-      const action: Action = { kind: 'delete', table: table.schema.name, key: id }
-      const row = current(table, key)
-      accept(
-        { action, table, key, id, row, entry: undefined },
-        { before: row, after: undefined, bytes: 0, keep: false },
-      )
-    },
-    isEmpty: () => others.length === 0 && entries.every((rows) => rows.size === 0),
+    remove: (table, key, id) => accept(aim(table, id, key)),
+    isEmpty: () => others.length === 0 && edits.length === 0,
   }
   return draft
 }
 
 const done: Verdict = { kind: 'done' }
-
-type Undo = ReturnType<typeof createUndo>
-
-const createUndo = (draft: Draft) => {
-  const steps: Target[] = []
-  const heard = draft.changes.map((changes) => changes.length)
-  const { bytes } = draft
-  return {
-    push: (target: Target): void => {
-      steps.push(target)
-    },
-    back: (): void => {
-      for (const { table, key, entry } of steps.reverse()) {
-        const rows = draft.entries[table.number] as Map<string, DraftEntry>
-        if (entry) rows.set(key, entry)
-        else rows.delete(key)
-      }
-      draft.changes.forEach((changes, number) => {
-        changes.length = heard[number] as number
-      })
-      draft.bytes = bytes
-    },
-  }
-}
 
 // Messages below are made only when they are needed: making them costs more than the checks.
 
@@ -226,9 +207,8 @@ const malformed = (table: string, why: string): never => {
   assert(false, `a row of ${table}: ${why}`)
 }
 
-const checkRecord = (record: Buffer, { schema }: Table, bytesMax: number): void => {
-  if (record.length > bytesMax)
-    throw new TableLimit(`a row of ${schema.name} has ${record.length} bytes`, { limit: bytesMax })
+const tooLarge = ({ schema }: Table, bytes: number, bytesMax: number): never => {
+  throw new TableLimit(`a row of ${schema.name} has ${bytes} bytes`, { limit: bytesMax })
 }
 
 /** Below this length two texts and a key fit into a place, however they are encoded. */

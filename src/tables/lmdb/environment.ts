@@ -2,7 +2,8 @@ import { arch, platform } from 'node:os'
 import type { Database, GetOptions, RootDatabase } from 'lmdb'
 import { createCatalogue } from '../condition.ts'
 import { EngineMissing } from '../directory-faults.ts'
-import type { Change, Row, TableSchema } from '../port.ts'
+import type { Change, TableSchema } from '../port.ts'
+import type { Cell } from './cell.ts'
 import { type Place, writeBytes, writePlace } from './keys.ts'
 import { createRecordPlan, type RecordPlan } from './record.ts'
 
@@ -23,10 +24,12 @@ export interface Table {
   readonly schema: TableSchema
   readonly rows: Bytes
   readonly indexes: readonly TableIndex[]
+  /** The most puts and removals that a change of one row comes to. */
+  readonly operationsMax: number
   /** Rows by the second after which they are rubbish. */
   readonly expiry: { readonly attribute: string; readonly entries: Bytes } | undefined
-  /** Committed rows that will be written again soon, decoded. */
-  readonly kept: Map<string, Row>
+  /** Rows that will be written again soon, and rows that are being written. */
+  readonly cells: Map<string, Cell>
   readonly plan: RecordPlan
   readonly listeners: Set<(changes: readonly Change[]) => void>
 }
@@ -127,8 +130,9 @@ export const openTables = (environment: Environment, schemas: readonly TableSche
       index,
       entries: open(`index/${schema.name}/${name}`),
     })),
+    operationsMax: 1 + 2 * Object.keys(schema.indexes).length + (schema.ttl === undefined ? 0 : 2),
     expiry: schema.ttl === undefined ? undefined : { attribute: schema.ttl, entries: open(`expiry/${schema.name}`) },
-    kept: new Map(),
+    cells: new Map(),
     plan: createRecordPlan(),
     listeners: new Set(),
   }))

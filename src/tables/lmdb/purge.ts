@@ -35,9 +35,8 @@ const expiredOf = (reader: Reader, table: Table, nowSeconds: number, limit: numb
 
 /** Whether a row went. */
 const drop = (draft: Draft, { table, entry, second, key }: Expired): boolean => {
-  const touched = (draft.entries[table.number] as Draft['entries'][number]).has(key)
   // Somebody writes that row in this very transaction: the next purge sees what came of it.
-  if (touched) return false
+  if (draft.touches(table, key)) return false
   const row = readable(draft, table, key)
   if (row === 'unreadable') {
     // It cannot say in which indexes it is; an index may lead to a row that is not there.

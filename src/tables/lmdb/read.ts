@@ -46,7 +46,8 @@ export const createReader = (): Reader => {
     stored,
     get: (table, key) => {
       const bytes = encodeKey(table.schema, key)
-      return table.kept.get(bytes) ?? stored(table, bytes)
+      const cell = table.cells.get(bytes)
+      return cell ? cell.row : stored(table, bytes)
     },
     query: (table, range) => {
       const bounds = tableBounds(table.schema.sort, range.partition, range.from, range.to)

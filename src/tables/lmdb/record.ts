@@ -17,8 +17,16 @@ const chunkBytes = 1024 * 1024
  * `reset` says that it has.
  */
 export interface RecordArena {
-  encode(row: Row, plan: RecordPlan): Buffer
+  /** Says in `span` where the record lies. */
+  encode(row: Row, plan: RecordPlan, span: Span): void
   reset(): void
+}
+
+/** Where a record lies. */
+export interface Span {
+  chunk: Chunk | undefined
+  start: number
+  end: number
 }
 
 /** The names of the last row that was encoded, ready to be written: the next row of the table most likely has the same. */
@@ -40,38 +48,73 @@ interface Utf8Buffer extends Buffer {
   utf8Write(text: string, at: number): number
 }
 
-interface Chunk {
-  readonly bytes: Utf8Buffer
+/** The library takes the part from `start` to `end` of such a buffer, so that a record needs no buffer of its own. */
+interface ChunkBytes extends Utf8Buffer {
+  start: number
+  end: number
+}
+
+export interface Chunk {
+  readonly bytes: ChunkBytes
   readonly view: DataView
 }
 
+/** The record as the library takes it. Good until the next one of its chunk is asked for. */
+export const recordIn = ({ chunk, start, end }: Span): Buffer => {
+  const { bytes } = chunk as Chunk
+  bytes.start = start
+  bytes.end = end
+  return bytes
+}
+
+/** The record in a buffer of its own. */
+export const copyOf = ({ chunk, start, end }: Span): Buffer => Buffer.from((chunk as Chunk).bytes.subarray(start, end))
+
+/** Chunks that stay with an arena; the others are let go with the transaction that needed them. */
+const chunksKept = 8
+
 export const createRecordArena = (): RecordArena => {
-  const first = createChunk(chunkBytes)
-  let chunk = first
+  const chunks = [createChunk(chunkBytes)]
+  let at = 0
   let used = 0
+  /** Goes on to a chunk in which the row has room. */
+  const turnOver = (row: Row): Chunk => {
+    const wanted = recordBytesAtMost(row) + overhead
+    at += 1
+    used = 0
+    const waiting = chunks[at]
+    if (waiting && waiting.bytes.length >= wanted) return waiting
+    const fresh = createChunk(Math.max(chunkBytes, wanted))
+    chunks.splice(at, 0, fresh)
+    return fresh
+  }
   return {
-    encode: (row, plan) => {
+    encode: (row, plan, span) => {
+      let chunk = chunks[at] as Chunk
       let end = writeRow(chunk, row, used + crcBytes, plan)
       if (end === noRoom) {
-        chunk = createChunk(Math.max(chunkBytes, recordBytesAtMost(row) + overhead))
-        used = 0
+        chunk = turnOver(row)
         end = writeRow(chunk, row, crcBytes, plan)
         assert(end !== noRoom, 'a row was larger than measured')
       }
       const start = used
       used = end
-      chunk.view.setUint32(start, crc32(chunk.bytes.subarray(start + crcBytes, end)))
-      return chunk.bytes.subarray(start, end)
+      const payload = new Uint8Array(chunk.bytes.buffer, start + crcBytes, end - start - crcBytes)
+      chunk.view.setUint32(start, crc32(payload))
+      span.chunk = chunk
+      span.start = start
+      span.end = end
     },
     reset: () => {
-      chunk = first
+      chunks.length = Math.min(chunks.length, chunksKept)
+      at = 0
       used = 0
     },
   }
 }
 
 const createChunk = (length: number): Chunk => {
-  const bytes = Buffer.allocUnsafeSlow(length) as Utf8Buffer
+  const bytes = Object.assign(Buffer.allocUnsafeSlow(length), { start: 0, end: 0 }) as ChunkBytes
   return { bytes, view: new DataView(bytes.buffer) }
 }
 
@@ -79,20 +122,14 @@ const noRoom = -1
 /** The most that a name and its value need besides their bytes: two lengths, and a word that was not filled. */
 const overhead = 16
 
-/**
- * No record of the row is larger; exact measuring would cost as much as encoding. Stops on a value that no record can
- * hold, so that encoding never has to.
- */
-export const recordBytesAtMost = (row: Row): number => {
+/** No record of the row is larger; exact measuring would cost as much as encoding. */
+const recordBytesAtMost = (row: Row): number => {
   let bytes = crcBytes + headBytes
   for (const name in row) {
     const value = row[name] as Value
     bytes += 3 * name.length + overhead
     if (typeof value === 'string') bytes += 3 * value.length
-    else if (typeof value === 'object') {
-      assert(value instanceof Uint8Array, 'a value of a type that tables do not have')
-      bytes += value.length
-    } else assert(typeof value === 'number' || typeof value === 'boolean', 'a value of a type that tables do not have')
+    else if (typeof value === 'object') bytes += value.length
   }
   return bytes
 }
@@ -131,6 +168,7 @@ const writeValue = (chunk: Chunk, value: Value, at: number): number => {
     chunk.bytes[at] = value ? 0xc3 : 0xc2
     return at + 1
   }
+  assert(value instanceof Uint8Array, 'a value of a type that tables do not have')
   chunk.bytes[at] = 0xc6
   chunk.view.setUint32(at + 1, value.length)
   chunk.bytes.set(value, at + 5)

@@ -9,12 +9,13 @@
 import { HolderLost } from '../directory-faults.ts'
 import { type TableFault, TableFull, TableUnavailable } from '../faults.ts'
 import type { Change, Row, TableLimits, Verdict, Write } from '../port.ts'
+import { createCells, type Edit } from './cell.ts'
 import { createDraft, type Draft } from './draft.ts'
 import type { Environment, Table } from './environment.ts'
 import { readHolder, whileHolding } from './holder.ts'
 import { encodeExpiry, findPlace, type Place } from './keys.ts'
 import type { Reader } from './read.ts'
-import { createRecordArena, type RecordArena } from './record.ts'
+import { createRecordArena, type RecordArena, recordIn } from './record.ts'
 import type { Room } from './room.ts'
 
 export interface Writer {
@@ -50,6 +51,7 @@ interface Job {
 /** A transaction that is decided, and under way or next. */
 interface Flight {
   readonly draft: Draft
+  readonly arena: RecordArena
   readonly jobs: Job[]
   readonly outcomes: ((fault: TableFault | undefined) => void)[]
   writes: number
@@ -60,40 +62,38 @@ const transactionWritesMax = 10_000
 const transactionBytesMax = 32 * 1024 * 1024
 
 export const createWriter = (deps: WriterDeps, options: { limits: TableLimits; keptMax: number }): Writer => {
-  const { environment, tables, reader, nonce } = deps
-  const arena = createRecordArena()
+  const { environment, reader, nonce } = deps
+  const cells = createCells(options.keptMax)
+  // One transaction is being written while the next one is decided.
+  const arenas = [createRecordArena(), createRecordArena()]
   const queue: Job[] = []
   let running: Promise<void> | undefined
   let current: Flight | undefined
   let next: Flight | undefined
   let ended: TableFault | undefined
-  let keptCount = 0
+  let flights = 0
 
   const submit = (job: Job): void => {
     queue.push(job)
     if (!current) running ??= Promise.resolve().then(pump)
     else {
-      next ??= createFlight(current.draft)
+      next ??= createFlight()
       fill(next, queue)
     }
   }
 
-  const createFlight = (ahead: Draft | undefined): Flight => {
-    const draft = createDraft({
-      tables,
-      tableOf: deps.tableOf,
-      stored: reader.stored,
-      ahead,
-      arena,
-      limits: options.limits,
-    })
-    return { draft, jobs: [], outcomes: [], writes: 0 }
+  const createFlight = (): Flight => {
+    const arena = arenas[flights % arenas.length] as RecordArena
+    const { tableOf } = deps
+    flights += 1
+    const draft = createDraft({ number: flights, tableOf, stored: reader.stored, arena, limits: options.limits })
+    return { draft, arena, jobs: [], outcomes: [], writes: 0 }
   }
 
   const pump = async (): Promise<void> => {
     for (;;) {
       reader.pin(environment.root.useReadTransaction())
-      current = next ?? createFlight(undefined)
+      current = next ?? createFlight()
       next = undefined
       fill(current, queue)
       if (current.jobs.length === 0) break
@@ -105,17 +105,25 @@ export const createWriter = (deps: WriterDeps, options: { limits: TableLimits; k
     running = undefined
   }
 
-  const land = ({ draft, outcomes }: Flight, fault: TableFault | undefined): void => {
+  const land = ({ draft, arena, outcomes }: Flight, fault: TableFault | undefined): void => {
     reader.unpin()
     arena.reset()
-    for (const table of tables) keep(table, draft, fault)
-    if (!fault) tell(tables, draft)
-    for (const outcome of outcomes) outcome(fault)
-    if (!fault) next?.draft.stand()
-    else if (next) {
-      queue.unshift(...next.jobs)
-      next = undefined
+    if (fault) dropAll(draft)
+    else {
+      cells.landed(draft.edits)
+      tell(draft.edits)
     }
+    for (const outcome of outcomes) outcome(fault)
+  }
+
+  /** W3. What was decided on a transaction that failed is decided again. */
+  const dropAll = (draft: Draft): void => {
+    cells.dropped(draft.edits)
+    if (!next) return
+    cells.dropped(next.draft.edits)
+    next.arena.reset()
+    queue.unshift(...next.jobs)
+    next = undefined
   }
 
   const write = async (draft: Draft): Promise<TableFault | undefined> => {
@@ -123,9 +131,9 @@ export const createWriter = (deps: WriterDeps, options: { limits: TableLimits; k
       const stood = draft.isEmpty()
         ? readHolder(environment)?.nonce === nonce
         : await deps.transact(async () => {
-            const making = deps.room.reserve(operationsOf(tables, draft), draft.bytes)
+            const making = deps.room.reserve(draft.others.length + draft.operations, draft.bytes)
             if (making) await making
-            return whileHolding(environment, nonce, () => putDraft(tables, draft, arena))
+            return whileHolding(environment, nonce, () => putDraft(draft))
           })
       if (stood) return undefined
       ended = new HolderLost('another process took the data directory over')
@@ -138,17 +146,6 @@ export const createWriter = (deps: WriterDeps, options: { limits: TableLimits; k
       }
       return fault
     }
-  }
-
-  const keep = (table: Table, draft: Draft, fault: TableFault | undefined): void => {
-    const { kept } = table
-    const before = kept.size
-    for (const [key, entry] of draft.entries[table.number] as Draft['entries'][number]) {
-      const isKept = !fault && entry.after && entry.keep && (keptCount < options.keptMax || kept.has(key))
-      if (isKept) kept.set(key, entry.after as Row)
-      else kept.delete(key)
-    }
-    keptCount += kept.size - before
   }
 
   return {
@@ -201,25 +198,15 @@ const fill = (flight: Flight, queue: Job[]): void => {
   }
 }
 
-/** The most puts and removals that a draft can come to. */
-const operationsOf = (tables: readonly Table[], draft: Draft): number => {
-  let operations = draft.others.length
-  for (const { number, indexes, expiry } of tables) {
-    const rows = (draft.entries[number] as Draft['entries'][number]).size
-    operations += rows * (1 + 2 * indexes.length + (expiry ? 2 : 0))
-  }
-  return operations
-}
-
 /** Everything was checked when it was decided: nothing here throws, so a transaction is written whole. */
-const putDraft = (tables: readonly Table[], draft: Draft, arena: RecordArena): void => {
-  for (const other of draft.others) other()
-  for (const table of tables) {
-    for (const [key, { before, after }] of draft.entries[table.number] as Draft['entries'][number]) {
-      if (after) void table.rows.put(key, arena.encode(after, table.plan))
-      else if (before) void table.rows.remove(key)
-      putPlaces(table, key, before, after)
-    }
+const putDraft = ({ others, edits }: Draft): void => {
+  for (const other of others) other()
+  for (const edit of edits) {
+    if (edit.replaced) continue
+    const { table, key, before, after } = edit
+    if (after) void table.rows.put(key, recordIn(edit))
+    else if (before) void table.rows.remove(key)
+    putPlaces(table, key, before, after)
   }
 }
 
@@ -250,20 +237,25 @@ export const secondOf = ({ schema }: Table, row: Row | undefined): number | unde
   return typeof second === 'number' && !Number.isNaN(second) ? second : undefined
 }
 
-const tell = (tables: readonly Table[], draft: Draft): void => {
-  for (const table of tables) {
-    const changes = draft.changes[table.number] as Change[]
-    if (changes.length === 0) continue
-    for (const listener of table.listeners) {
-      try {
-        listener(changes)
-      } catch (error) {
-        // A listener's bug must not look like a failed commit, and it must not be hidden either.
-        queueMicrotask(() => {
-          throw error
-        })
-      }
-    }
+const tell = (edits: readonly Edit[]): void => {
+  const heard = new Map<Table, Change[]>()
+  for (const { table, id, after } of edits) {
+    if (table.listeners.size === 0) continue
+    const changes = heard.get(table)
+    if (changes) changes.push({ key: id, row: after })
+    else heard.set(table, [{ key: id, row: after }])
+  }
+  for (const [table, changes] of heard) for (const listener of table.listeners) inform(listener, changes)
+}
+
+const inform = (listener: (changes: readonly Change[]) => void, changes: readonly Change[]): void => {
+  try {
+    listener(changes)
+  } catch (error) {
+    // A listener's bug must not look like a failed commit, and it must not be hidden either.
+    queueMicrotask(() => {
+      throw error
+    })
   }
 }
 
