@@ -78,7 +78,7 @@ export const createEmbeddedQueue = (
   }
 
   const within: Within = {
-    send: (outgoing) => ({ kind: 'put', table: queueTable.name, row: rowOf(outgoing, nextStamp()) }),
+    send: (outgoing) => ({ kind: 'put', table: queueTable.name, row: rowOf(outgoing, nextStamp()), keep: true }),
     // Without a condition, because a message must never decide about a claim. It takes a second sending to the same place
     // with it, and that is right: the claim it travels with has answered both.
     finish: (received) => ({ kind: 'delete', table: queueTable.name, key: keyOf(received.receipt as Hold) }),

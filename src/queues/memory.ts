@@ -2,7 +2,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { QueueClosed } from './faults.ts'
 import { type Channel, createChannel, stillHeld } from './local/channel.ts'
 import { placeOf, timeOfPlace } from './local/place.ts'
-import { encodeMessage } from './message.ts'
+import { decodeMessage, encodeMessage } from './message.ts'
 import type { DeadLetter, Priority, Queue } from './port.ts'
 
 export interface MemoryQueueOptions {
@@ -44,7 +44,14 @@ export const createMemoryQueue = (
     stamps += 1
     const place = placeOf(notBefore, jobId, stamps)
     const channel = channelOf(queue)
-    channel.put(priority, { place, notBefore: timeOfPlace(place), body, stamp: stamps, receives: 0 })
+    channel.put(priority, {
+      place,
+      notBefore: timeOfPlace(place),
+      body,
+      message: decodeMessage(body),
+      stamp: stamps,
+      receives: 0,
+    })
     channel.wake()
   }
 

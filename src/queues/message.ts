@@ -4,21 +4,29 @@ import { type Message, type Priority, priorities } from './port.ts'
 /** The one version of the body that there is. A reader refuses every other, so that an old one never guesses at a newer. */
 const version = 1
 
+/** Characters that JSON leaves as they are. */
+const needsNoQuoting = /^[^"\\]*$/
+
 /** Names and ids in a body: visible ASCII without spaces, so that text order and byte order are the same everywhere. */
 const word = /^[\x21-\x7e]{1,128}$/
 
 /** The body of a message, the same on every transport. */
 export const encodeMessage = (message: Message): string => {
+  assertMessage(message)
+  return bodyOf(message)
+}
+
+/** Stops on what no reader would take for a message. */
+export const assertMessage = (message: Message): void => {
   // The text is made only when it is needed: this runs for every message.
   if (!isMessage(message)) assert(false, `not a message: ${JSON.stringify(message)}`)
-  return JSON.stringify({
-    job_id: message.jobId,
-    queue: message.queue,
-    priority: message.priority,
-    attempt: message.attempt,
-    v: version,
-  })
 }
+
+/** As `encodeMessage`, of one that is known to be a message. */
+export const bodyOf = ({ jobId, queue, priority, attempt }: Message): string =>
+  needsNoQuoting.test(jobId) && needsNoQuoting.test(queue)
+    ? `{"job_id":"${jobId}","queue":"${queue}","priority":"${priority}","attempt":${attempt},"v":${version}}`
+    : JSON.stringify({ job_id: jobId, queue, priority, attempt, v: version })
 
 /** What a body says, or undefined if it is not one of ours. Never throws: anybody may have written it. */
 export const decodeMessage = (body: string): Message | undefined => {
@@ -29,7 +37,7 @@ export const decodeMessage = (body: string): Message | undefined => {
   return v === version && isMessage(message) ? message : undefined
 }
 
-const isMessage = (value: Readonly<Record<keyof Message, unknown>>): value is Message =>
+export const isMessage = (value: Readonly<Record<keyof Message, unknown>>): value is Message =>
   isWord(value.jobId) && isWord(value.queue) && isPriority(value.priority) && isAttempt(value.attempt)
 
 const isWord = (value: unknown): boolean => typeof value === 'string' && word.test(value)

@@ -5,11 +5,14 @@ import type { Action, Key, Row, TableSchema, Tables } from '../../tables/port.ts
 import { QueueClosed, QueueFault, QueueRefused, QueueThrottled, QueueUnavailable } from '../faults.ts'
 import type { Entry, Hold, ReadPage } from '../local/backlog.ts'
 import { backlogName } from '../local/channel.ts'
-import { placeOf, timeOfPlace } from '../local/place.ts'
-import { encodeMessage } from '../message.ts'
-import type { DeadLetter, Outgoing, Received } from '../port.ts'
+import { partsOfPlace, placeOf, timeOfPlace } from '../local/place.ts'
+import { assertMessage, bodyOf, decodeMessage, isMessage } from '../message.ts'
+import type { DeadLetter, Message, Outgoing, Received } from '../port.ts'
 
-/** `channel` is `<queue>#<priority>`, or `<queue>#dead`; `place` sorts by time, then by job. */
+/**
+ * `channel` is `<queue>#<priority>`, or `<queue>#dead`; `place` sorts by time, then by job and attempt. Together they say all
+ * that a message says, so a row has a body only if it is a dead letter, or if somebody else put it there.
+ */
 export const queueTable: TableSchema = {
   name: 'queue',
   partition: 'channel',
@@ -31,18 +34,37 @@ export const createStamps = (deps: { readonly clock: Clock; readonly random?: Ra
   return () => ++stamp
 }
 
-export const rowOf = ({ message, notBefore }: Outgoing, stamp: number): Row => ({
-  channel: backlogName(message.queue, message.priority),
-  place: placeOf(notBefore, message.jobId, message.attempt),
-  body: encodeMessage(message),
-  stamp,
-})
+export const rowOf = ({ message, notBefore }: Outgoing, stamp: number): Row => {
+  assertMessage(message)
+  return {
+    channel: backlogName(message.queue, message.priority),
+    place: placeOf(notBefore, message.jobId, message.attempt),
+    stamp,
+  }
+}
 
 /** The other way. Anything in a row may be missing if somebody else wrote it. */
 export const entryOf = (row: Row): Entry => {
   const place = String(row['place'])
   const stamp = Number(row['stamp'] ?? 0)
-  return { place, notBefore: timeOfPlace(place), body: String(row['body'] ?? ''), stamp, receives: 0 }
+  const given = row['body']
+  const message = given === undefined ? messageAt(String(row['channel']), place) : decodeMessage(String(given))
+  const body = given === undefined ? (message ? bodyOf(message) : '') : String(given)
+  return { place, notBefore: timeOfPlace(place), body, message, stamp, receives: 0 }
+}
+
+/** What a row says by where it stands. */
+const messageAt = (channel: string, place: string): Message | undefined => {
+  const parts = partsOfPlace(place)
+  const end = channel.lastIndexOf('#')
+  if (!parts) return undefined
+  const message = {
+    jobId: parts.jobId,
+    queue: channel.slice(0, end),
+    priority: channel.slice(end + 1),
+    attempt: parts.tail,
+  }
+  return isMessage(message) ? message : undefined
 }
 
 export const keyOf = (hold: Hold): Key => [hold.backlog.name, hold.entry.place]

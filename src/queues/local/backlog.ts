@@ -5,6 +5,7 @@
 // I3  `waiting` is never longer than the window.
 
 import { assert } from '../../kernel/assert.ts'
+import type { Message } from '../port.ts'
 import { createSorted } from './sorted.ts'
 
 export interface Entry {
@@ -13,6 +14,8 @@ export interface Entry {
   /** Wall time before which nobody should have it. Earlier places are never later. */
   readonly notBefore: number
   readonly body: string
+  /** What the body says; undefined if it is not one of ours. */
+  readonly message: Message | undefined
   /** Tells two sendings to one place apart. */
   readonly stamp: number
   receives: number
@@ -55,6 +58,9 @@ export interface Backlog {
   /** Reads the next page. One at a time. */
   load(): Promise<void>
 }
+
+/** Something that compares like whatever stands there. */
+const anyAt = (place: string): Entry => ({ place, notBefore: 0, body: '', message: undefined, stamp: 0, receives: 0 })
 
 const byPlace = (a: Entry, b: Entry): number => (a.place < b.place ? -1 : a.place > b.place ? 1 : 0)
 
@@ -104,8 +110,8 @@ export const createBacklog = (name: string, windowMax: number, readPage?: ReadPa
     },
     remove: (place) => {
       const inHands = held.get(place)
-      held.delete(place)
-      waiting.remove({ place, notBefore: 0, body: '', stamp: 0, receives: 0 })
+      if (inHands) held.delete(place)
+      else waiting.remove(anyAt(place))
       if (isBeyond(place)) meanwhile?.set(place, undefined)
       return inHands
     },

@@ -1,5 +1,4 @@
 import type { Clock, Timer } from '../../kernel/clock.ts'
-import { decodeMessage } from '../message.ts'
 import { type Priority, priorities, type Received, type ReceiveOptions } from '../port.ts'
 import { createTurns } from '../turns.ts'
 import { type Backlog, createBacklog, type Entry, type Hold, type ReadPage } from './backlog.ts'
@@ -177,7 +176,6 @@ export const stillHeld = (received: readonly Received[]): readonly { readonly qu
   })
 
 const receivedOf = (queue: string, hold: Hold): Received => {
-  const { body, receives } = hold.entry
-  const message = decodeMessage(body)
-  return { queue, ...(message ? { message } : {}), body, receives, receipt: hold }
+  const { body, message, receives } = hold.entry
+  return message ? { queue, message, body, receives, receipt: hold } : { queue, body, receives, receipt: hold }
 }
