@@ -32,15 +32,23 @@ export type Decided = Exclude<Verdict, { kind: 'failed' }>
 const unknownOutcome: RetryPolicy = { attemptsMax: 4, baseMs: 100, capMs: 2_000 }
 
 /** What the storage decided about one write. Throws the fault that kept it from being decided. */
-export const decide = async (context: StoreContext, write: Write): Promise<Decided> => {
-  const group = [write]
+export const decide = (context: StoreContext, write: Write): Promise<Decided> =>
+  // Every verb passes here, so the usual case is one promise.
+  context.tables.commit([write]).then(([verdict]) => {
+    if (!verdict) assert(false, 'a write without a verdict')
+    return verdict.kind === 'failed' ? decideAgain(context, write, verdict.fault) : verdict
+  })
+
+const decideAgain = async (context: StoreContext, write: Write, first: TableFault): Promise<Decided> => {
+  let fault = first
   for (let failures = 1; ; failures++) {
-    const verdict = (await context.tables.commit(group))[0]
+    const delay = delayIfUnknown(context, fault, failures)
+    if (delay === undefined) throw asStoreFault(fault)
+    await sleep(context.clock, delay)
+    const [verdict] = await context.tables.commit([write])
     if (!verdict) assert(false, 'a write without a verdict')
     if (verdict.kind !== 'failed') return verdict
-    const delay = delayIfUnknown(context, verdict.fault, failures)
-    if (delay === undefined) throw asStoreFault(verdict.fault)
-    await sleep(context.clock, delay)
+    fault = verdict.fault
   }
 }
 
@@ -51,8 +59,11 @@ export const decideAll = async (
 ): Promise<readonly (Decided | Fault)[]> => {
   if (writes.length === 0) return []
   const verdicts = await context.tables.commit(writes)
+  if (verdicts.every(isDecided)) return verdicts
   return Promise.all(verdicts.map((verdict, index) => settled(context, writes[index] as Write, verdict)))
 }
+
+const isDecided = (verdict: Verdict): verdict is Decided => verdict.kind !== 'failed'
 
 /** Those whose outcome is unknown go on alone: by then they have no company to wait for. */
 const settled = (context: StoreContext, write: Write, verdict: Verdict): Decided | Fault | Promise<Decided | Fault> => {
@@ -103,16 +114,10 @@ const lookAgain = async <T>(context: StoreContext, look: () => Promise<T>, first
 }
 
 /** The job row as it stands, unless its retention has passed. */
-export const readJobRow = async (context: StoreContext, jobId: string): Promise<Row | undefined> => {
-  const key = jobKey(jobId)
-  let row: Row | undefined
-  // Every settle passes here, so the usual case makes no closure.
-  try {
-    row = await context.tables.get(jobsTable.name, key)
-  } catch (error) {
-    row = await lookAgain(context, () => context.tables.get(jobsTable.name, key), error)
-  }
-  return row && !isExpired(row, context.clock.now()) ? row : undefined
+export const readJobRow = (context: StoreContext, jobId: string): Promise<Row | undefined> => {
+  const look = () => context.tables.get(jobsTable.name, jobKey(jobId))
+  const ifFresh = (row: Row | undefined) => (row && !isExpired(row, context.clock.now()) ? row : undefined)
+  return look().then(ifFresh, (error: unknown) => lookAgain(context, look, error).then(ifFresh))
 }
 
 /** Sends what could not travel within a transaction. What is not sent now, the sweeper sends: nothing throws. */

@@ -26,7 +26,10 @@ export const enqueue = async (context: StoreContext, request: EnqueueRequest): P
   const decided = await decide(context, work.write)
   const answer = decided.kind === 'done' ? made(context, work) : await refusedAnswer(context, work, decided.row)
   if (isFault(answer)) throw answer
-  if (answer.created) await sendAfter(context, [work.outgoing])
+  if (answer.created) {
+    const sending = sendAfter(context, [work.outgoing])
+    if (sending) await sending
+  }
   return answer
 }
 
@@ -134,7 +137,7 @@ const prepare = (context: StoreContext, request: EnqueueRequest): Prepared => {
   const actions = [...jobActions]
   if (within) actions.push(within.send(outgoing))
   if (hash !== undefined) actions.push(requestAction(context, request, { jobId, hash, now, notBefore }))
-  return { jobId, now, requestId: request.requestId, hash, outgoing, write: { actions } }
+  return { jobId, now, requestId: request.requestId, hash, outgoing, write: { actions, lane: 'intake' } }
 }
 
 /** Remembers which job the request made. Holds if nobody remembers one, or what is remembered has expired. */

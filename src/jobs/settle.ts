@@ -55,14 +55,13 @@ export const release = async (context: StoreContext, hold: Hold): Promise<Settle
 }
 
 /** Undefined if the row changed meanwhile. */
-const carryOut = async (context: StoreContext, hold: Hold, move: Move): Promise<Settled | undefined> => {
-  const decided = await decide(context, move.write)
-  if (decided.kind === 'refused') return undefined
-  context.emit({ name: 'job.settled', ...hold, state: move.state })
-  const sending = sendAfter(context, move.outgoing)
-  if (sending) await sending
-  return { state: move.state, notBefore: move.notBefore }
-}
+const carryOut = (context: StoreContext, hold: Hold, move: Move): Promise<Settled | undefined> =>
+  decide(context, move.write).then((decided) => {
+    if (decided.kind === 'refused') return undefined
+    context.emit({ name: 'job.settled', ...hold, state: move.state })
+    const settled: Settled = { state: move.state, notBefore: move.notBefore }
+    return sendAfter(context, move.outgoing)?.then(() => settled) ?? settled
+  })
 
 const isHeld = (row: Row, hold: Hold): boolean => stateOf(row) === 'RUNNING' && number(row, 'attempt') === hold.attempt
 const isMarked = (row: Row): boolean => row['cancel_requested_at'] !== undefined

@@ -58,7 +58,7 @@ export const lmdbLimits: TableLimits = {
   actions: 100,
   writeBytes: 4 * 1024 * 1024,
   groups: 1,
-  groupWrites: 1_000,
+  groupWrites: 500,
 }
 
 const mapBytesDefault = 1024 ** 3

@@ -61,7 +61,7 @@ export type Action =
   /** Changes nothing; the write stands only if the condition holds. */
   | { readonly kind: 'check'; readonly table: string; readonly key: Key; readonly if: Condition }
 
-export const lanes = ['urgent', 'row', 'log', 'later'] as const
+export const lanes = ['urgent', 'row', 'intake', 'log', 'later'] as const
 export type Lane = (typeof lanes)[number]
 
 /**
@@ -72,8 +72,8 @@ export interface Write {
   readonly actions: readonly Action[]
   /**
    * How the write travels where writes are collected. `urgent`: a sign of life or the end of something that runs, with room of
-   * its own. `row` (the default): the state of something somebody waits for. `log`: bulk. `later`: nobody waits, it may wait for
-   * company. Writes of one lane whose first action is on one row keep their order.
+   * its own. `row` (the default): the state of something somebody waits for. `intake`: new work at the door. `log`: bulk. `later`:
+   * nobody waits, it may wait for company. Writes of one lane whose first action is on one row keep their order.
    */
   readonly lane?: Lane
   /** Only for a single update without a condition: may be folded into an earlier one on the same row that still waits. */

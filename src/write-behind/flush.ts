@@ -40,7 +40,8 @@ export const createFlush = (clock: Clock, inner: Tables, deadlineMs: number): Fl
     if (open.length === 0) return
     const verdicts = await isolate(open)
     let left: unknown
-    for (const [index, operation] of open.entries()) {
+    for (let index = 0; index < open.length; index++) {
+      const operation = open[index] as Operation
       const verdict = verdicts[index] as Verdict | { error: unknown }
       if ('error' in verdict) fail(operation, verdict.error)
       else if (tryAgain && verdict.kind === 'failed' && verdict.fault.retry === 'later') left = verdict.fault

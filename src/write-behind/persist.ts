@@ -16,19 +16,11 @@ import type { Random } from '../kernel/random.ts'
 import { spread } from '../kernel/spread.ts'
 import { createCatalogue, keyOfAction, rowId } from '../tables/condition.ts'
 import { TableClosed, TableThrottled } from '../tables/faults.ts'
-import {
-  type Lane,
-  lanes,
-  type TableLimits,
-  type TableSchema,
-  type Tables,
-  type Verdict,
-  type Write,
-} from '../tables/port.ts'
+import { type Lane, lanes, type TableLimits, type TableSchema, type Tables, type Write } from '../tables/port.ts'
 import type { Emit } from '../telemetry/events.ts'
 import { coalesce, mergeKey } from './coalesce.ts'
 import { createFlush } from './flush.ts'
-import { answer, createOperation, fail, joinOperations, type Operation } from './operation.ts'
+import { answer, type Call, createOperation, fail, joinOperations, type Operation } from './operation.ts'
 
 export interface Persistence extends Tables {
   /** What waits or is under way, by lane. */
@@ -62,14 +54,13 @@ export const createPersistence = (
   >
   let closing: Promise<void> | undefined
 
-  const submit = (write: Write, lane: Lane, place: number): Promise<Verdict> =>
-    new Promise((resolve, reject) => {
-      const operation = createOperation(write, resolve, reject)
-      const batcher = batchers[lane][place]
-      assert(batcher, 'a write without a lane')
-      const waiting = batcher.add(operation)
-      if (waiting) admit(deps.clock, operation, waiting, lane, options.admissionMs)
-    })
+  const submit = (operation: Operation, place: number): void => {
+    const lane = operation.write.lane ?? 'row'
+    const batcher = batchers[lane][place]
+    assert(batcher, 'a write without a lane')
+    const waiting = batcher.add(operation)
+    if (waiting) admit(deps.clock, operation, waiting, lane, options.admissionMs)
+  }
 
   return {
     limits: inner.limits,
@@ -77,13 +68,18 @@ export const createPersistence = (
     getMany: (table, keys) => inner.getMany(table, keys),
     query: (table, range) => inner.query(table, range),
     lookup: (table, index, range) => inner.lookup(table, index, range),
-    commit: async (writes) => {
-      if (closing) throw new TableClosed('the tables were closed')
-      const [only] = writes
-      if (only && writes.length === 1) return [await submit(only, only.lane ?? 'row', placeOf(schemaOf, groups, only))]
-      const places = assignPlaces(schemaOf, groups, writes)
-      return Promise.all(writes.map((write, index) => submit(write, write.lane ?? 'row', places[index] as number)))
-    },
+    commit: (writes) =>
+      new Promise((resolve, reject) => {
+        if (closing) return reject(new TableClosed('the tables were closed'))
+        if (writes.length === 0) return resolve([])
+        const call: Call = { verdicts: [], left: writes.length, resolve, reject }
+        const [first] = writes as readonly [Write]
+        if (writes.length === 1) return submit(createOperation(first, call, 0), placeOf(schemaOf, groups, first))
+        const places = assignPlaces(schemaOf, groups, writes)
+        writes.forEach((write, index) => {
+          submit(createOperation(write, call, index), places[index] as number)
+        })
+      }),
     close: () => {
       closing ??= Promise.all(Object.values(batchers).flatMap((all) => all.map((batcher) => batcher.drain()))).then(
         () => inner.close(),
@@ -123,7 +119,7 @@ const limitsOf = (lane: Lane, limits: TableLimits, options: WriteBehindOptions):
 
 /** P5. Bulk and what nobody waits for is made to wait; the others are told to come back. */
 const admit = (clock: Clock, operation: Operation, waiting: Promise<void>, lane: Lane, admissionMs: number): void => {
-  const givesUp = lane === 'urgent' || lane === 'row'
+  const givesUp = lane === 'urgent' || lane === 'row' || lane === 'intake'
   const timer = givesUp
     ? clock.setTimeout(
         () =>

@@ -31,6 +31,7 @@ export interface PreviousHolder {
 
 const holderKey = 'holder'
 const heartbeatKey = 'heartbeat'
+const noKey = 'none'
 
 export const createHolderRecord = (host: HostFacts, random: Random): HolderRecord => ({
   host: host.hostname,
@@ -100,8 +101,13 @@ export const takeHolder = (environment: Environment, judged: HolderRecord | unde
   })
 
 /** The puts take effect if and only if the nonce is still the holder's when the transaction runs; false if it is not. */
-export const whileHolding = (environment: Environment, nonce: string, puts: () => void): Promise<boolean> =>
-  environment.holder.ifVersion(holderKey, versionOf(nonce), puts)
+export const whileHolding = (environment: Environment, nonce: string, puts: () => void): Promise<boolean> => {
+  const stood = environment.holder.ifVersion(holderKey, versionOf(nonce), puts)
+  // The library starts its thread when this turn ends, which may be long; one instruction more, and it starts at once. There
+  // is never such a key. What fails this fails the puts too, and they tell of it.
+  environment.meta.remove(noKey).catch(() => {})
+  return stood
+}
 
 export const putHeartbeat = (environment: Environment, nonce: string, count: number): void => {
   void environment.meta.put(heartbeatKey, Buffer.from(`${nonce}:${count}`))

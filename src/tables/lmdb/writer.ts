@@ -57,8 +57,11 @@ interface Flight {
   writes: number
 }
 
-/** Bounds of one transaction; what does not fit is the next one's. */
-const transactionWritesMax = 10_000
+/**
+ * Bounds of one transaction; what does not fit is the next one's. Few enough writes that a busy store always has another
+ * transaction to decide while the disk is at work.
+ */
+const transactionWritesMax = 512
 const transactionBytesMax = 32 * 1024 * 1024
 
 export const createWriter = (deps: WriterDeps, options: { limits: TableLimits; keptMax: number }): Writer => {
@@ -75,11 +78,15 @@ export const createWriter = (deps: WriterDeps, options: { limits: TableLimits; k
 
   const submit = (job: Job): void => {
     queue.push(job)
-    if (!current) running ??= Promise.resolve().then(pump)
-    else {
-      next ??= createFlight()
-      fill(next, queue)
-    }
+    if (current) decideAhead()
+    else running ??= Promise.resolve().then(pump)
+  }
+
+  /** W1. What waits is decided while a transaction is under way. */
+  const decideAhead = (): void => {
+    if (queue.length === 0) return
+    next ??= createFlight()
+    fill(next, queue)
   }
 
   const createFlight = (): Flight => {
@@ -97,8 +104,9 @@ export const createWriter = (deps: WriterDeps, options: { limits: TableLimits; k
       next = undefined
       fill(current, queue)
       if (current.jobs.length === 0) break
-      const fault = ended ?? (await write(current.draft))
-      land(current, fault)
+      const writing = ended ?? write(current.draft)
+      decideAhead()
+      land(current, await writing)
     }
     reader.unpin()
     current = undefined
@@ -189,9 +197,10 @@ export const createWriter = (deps: WriterDeps, options: { limits: TableLimits; k
 /** Decides as many jobs as one transaction may hold. */
 const fill = (flight: Flight, queue: Job[]): void => {
   while (queue.length > 0) {
-    const isFull = flight.writes >= transactionWritesMax || flight.draft.bytes > transactionBytesMax
+    const job = queue[0] as Job
+    const isFull = flight.writes + job.size > transactionWritesMax || flight.draft.bytes > transactionBytesMax
     if (isFull && flight.jobs.length > 0) return
-    const job = queue.shift() as Job
+    queue.shift()
     flight.jobs.push(job)
     flight.outcomes.push(job.decide(flight.draft))
     flight.writes += job.size
