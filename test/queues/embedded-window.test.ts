@@ -55,6 +55,36 @@ const now = (max = 10) => ({ max, waitMs: 0 })
 const later = (max = 10) => ({ max, waitMs: 60_000 })
 
 describe('the embedded queue', () => {
+  test('B06 a row that says nothing by its place and has no body comes without a message', async () => {
+    const { open, tables } = world()
+    const queue = open()
+    const places = ['?', '0000000000000001#', '0000000000000001#job#-1', '0000000000000001#a b#0']
+    const put = (place: string) =>
+      ({ kind: 'put', table: queueTable.name, row: { channel: 'mail#normal', place } }) as const
+    await tables.commit(places.map((place) => ({ actions: [put(place)] })))
+    const received = await queue.receive('mail', now())
+    expect(received.map(({ message, body }) => ({ message, body }))).toEqual(
+      places.map(() => ({ message: undefined, body: '' })),
+    )
+    await queue.close()
+  })
+
+  test('a message is the same after a restart as before it, whatever its ids look like', async () => {
+    const { open, outgoing } = world()
+    const sent = ['job-1', 'a#b#7', '"quoted"', 'back\\slash', '#'].map((jobId, attempt) =>
+      outgoing(jobId, 0, { attempt }),
+    )
+    const first = open()
+    await first.send(sent)
+    await first.close()
+    const second = open()
+    const received = await second.receive('mail', now())
+    const byAttempt = [...received].sort((a, b) => (a.message?.attempt ?? 0) - (b.message?.attempt ?? 0))
+    expect(byAttempt.map(({ message }) => message)).toEqual(sent.map(({ message }) => message))
+    expect(byAttempt.map(({ body }) => JSON.parse(body).job_id)).toEqual(sent.map(({ message }) => message.jobId))
+    await second.close()
+  })
+
   test('does not read the store to give a message that was sent while it was open', async () => {
     const { open, outgoing, reads } = world()
     const queue = open()

@@ -75,6 +75,24 @@ describe('transactions', () => {
     expect(await nOf('a')).toBe(21)
   })
 
+  test('more than fits into one transaction goes into the ones after it, in order', async () => {
+    const { state, reached, release } = slowDisk()
+    const groups = Array.from({ length: 3 }, (_, group) =>
+      tables.commit(Array.from({ length: 400 }, (_, n) => write(add('a', 1, true), put(`${group}/${n}`)))),
+    )
+    for (const group of groups) {
+      await reached()
+      release()
+      await group
+    }
+    const counts = (await Promise.all(groups)).map((verdicts) =>
+      verdicts.map((verdict) => (verdict.kind === 'done' ? verdict.row?.['n'] : undefined)),
+    )
+    expect(counts.flat()).toEqual(Array.from({ length: 1_200 }, (_, n) => n + 1))
+    expect(state.transactions).toBe(3)
+    expect(await nOf('a')).toBe(1_200)
+  })
+
   test.each([false, true])(
     'what was decided on a commit that then failed is decided again (kept: %s)',
     async (keep) => {
@@ -253,6 +271,19 @@ test('a flush that failed ends the process: nobody knows what the disk holds', a
   const [after] = await tables.commit([write(put('b'))])
   expect(after?.kind).toBe('failed')
   await expect(tables.get('things', ['b'])).rejects.toMatchObject({ code: 'TABLE_UNAVAILABLE' })
+})
+
+test('a row that many writes of one transaction change is told to watchers each time and stored as the last one left it', async () => {
+  const heard: (number | undefined)[] = []
+  tables.watch('things', (changes) => heard.push(...changes.map(({ row }) => row?.['n'] as number | undefined)))
+  await tables.commit([
+    write(put('a', { n: 1 })),
+    write(add('a', 1)),
+    write({ kind: 'delete', table: 'things', key: ['a'] }),
+    write(add('a', 5)),
+  ])
+  expect(heard).toEqual([1, 2, undefined, 5])
+  expect(await nOf('a')).toBe(5)
 })
 
 test('no more rows are kept than allowed, and those that are not kept are right all the same', async () => {

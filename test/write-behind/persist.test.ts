@@ -96,6 +96,18 @@ describe('the persistence actor', () => {
     await stepwise.close()
   })
 
+  test('L07 a flood of new jobs holds up nobody who takes one', async () => {
+    const { stepwise, gate } = setUp()
+    void stepwise.commit(Array.from({ length: 3_000 }, (_, n) => write(`new${n}`, 'intake')))
+    await settle()
+    const claim = stepwise.commit([write('claim')])
+    await settle()
+    expect(gate.groups.at(-1)).toEqual([write('claim')])
+    while (stepwise.held.row.writes + stepwise.held.intake.writes > 0) await gate.open()
+    expect((await claim)[0]?.kind).toBe('done')
+    await stepwise.close()
+  })
+
   test('L07 a caller that finds no room waits, and is told to come back after the limit', async () => {
     const { stepwise, gate, clock } = setUp({ writeBehind: { heldWrites: 2_000, admissionMs: 5_000 } })
     const verdicts: (readonly Verdict[])[] = []
