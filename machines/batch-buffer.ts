@@ -4,7 +4,7 @@ import type { RetryPolicy } from '../src/kernel/retry.ts'
 
 // The one batcher: when a batch is flushed, what follows its outcome, and when it is over for good.
 // Its driver (src/batch/batcher.ts) holds the items, counts them, and obeys three sentences:
-// a flush starts if and only if `flight` rose; `due` means seal what is open; `stuck` means ask the owner.
+// a flight starts if and only if `flight` rose; `due` means seal what is open; `stuck` means ask the owner.
 //
 // I1  One flight at a time: `flight` rises only where nothing is in flight.
 // I2  The age runs only in `collecting`; the age of what opened during a flight is known when the flight ends.

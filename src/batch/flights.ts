@@ -9,9 +9,11 @@ import type { BatchLimits } from './limits.ts'
 
 // Flights: carries sealed batches from the hold to `flush` and their outcomes to the machine, which decides everything else.
 //
-// F1  A flush starts if and only if the machine's `flight` number rose. An outcome carries that number; an old one is ignored.
+// F1  A flight starts if and only if the machine's `flight` number rose. An outcome carries that number; an old one is ignored.
 // F2  While a batch is aloft the machine is not told what is opened or sealed: the event that ends the flight says it all.
 // F3  Hooks may call every verb of the batcher, also from inside `flush`.
+// F4  A flight carries the batches that wait in line one after the other, up to a bound: the next is flushed when the one
+//     before it was acknowledged. It ends with the first that fails, and a flight that is tried again carries that one alone.
 
 export interface FlightHooks<Item> {
   /**
@@ -87,9 +89,17 @@ export const createFlights = <Item>(
 
   const takeOff = (number: number): void => {
     flight = number
-    aloft ??= { batch: hold.depart(), startedAt: watched ? clock.monotonic() : 0, attempts: 0 }
-    aloft.attempts += 1
-    attempt(hooks, aloft.batch.sealed).then(
+    if (aloft === undefined) depart(1)
+    else aloft.attempts += 1
+    fly(number)
+  }
+
+  const depart = (place: number): void => {
+    aloft = { batch: hold.depart(), startedAt: watched ? clock.monotonic() : 0, attempts: 1, place }
+  }
+
+  const fly = (number: number): void => {
+    attempt(hooks, (aloft as Aloft<Item>).batch.sealed).then(
       () => acknowledged(number),
       (cause: unknown) => failed(number, cause),
     )
@@ -98,10 +108,18 @@ export const createFlights = <Item>(
   const acknowledged = (number: number): void => {
     if (aloft === undefined || number !== flight) return
     const landed = aloft
-    const at = leave('acknowledged', landed.batch)
+    release(landed.batch)
+    if (aloft === landed && mayCarryOn(landed)) {
+      depart(landed.place + 1)
+      fly(number)
+    } else tell('acknowledged')
     landed.batch.barrier?.resolve()
-    report(hooks, landed, at)
+    if (watched) report(hooks, landed, clock.monotonic())
   }
+
+  /** F4. */
+  const mayCarryOn = ({ attempts, place }: Aloft<Item>): boolean =>
+    attempts === 1 && place < batchesPerFlight && hold.waiting() !== undefined
 
   const failed = (number: number, cause: unknown): void => {
     if (aloft === undefined || number !== flight) return
@@ -119,13 +137,15 @@ export const createFlights = <Item>(
     })
   }
 
-  const leave = (type: 'acknowledged' | 'discard', batch: Batch<Item>): number => {
-    const at = clock.monotonic()
+  const release = (batch: Batch<Item>): void => {
     hold.release(batch)
     deps.released()
+  }
+
+  /** The flight is over: what is left says how to go on. */
+  const tell = (type: 'acknowledged' | 'discard'): void => {
     aloft = undefined
-    actor.send({ type, at, waiting: hold.waiting(), since: hold.openedAt() })
-    return at
+    actor.send({ type, at: clock.monotonic(), waiting: hold.waiting(), since: hold.openedAt() })
   }
 
   const wake = (): void => {
@@ -153,7 +173,8 @@ export const createFlights = <Item>(
     discard: () => {
       if (aloft === undefined || !actor.getSnapshot().hasTag('failing')) return undefined
       const { batch } = aloft
-      leave('discard', batch)
+      release(batch)
+      tell('discard')
       return batch
     },
     revoke: () => {
@@ -167,11 +188,16 @@ export const createFlights = <Item>(
   }
 }
 
+/** A transition of the machine costs as much as adding hundreds of items: a buffer that is never empty makes few of them. */
+const batchesPerFlight = 8
+
 /** A batch that is being flushed, or waits to be flushed again. */
 interface Aloft<Item> {
   readonly batch: Batch<Item>
   readonly startedAt: number
   attempts: number
+  /** The how-manieth of its flight. */
+  readonly place: number
 }
 
 /** A hook that throws before it gives a promise has failed like any other. */

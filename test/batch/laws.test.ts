@@ -331,18 +331,66 @@ describe('B8', () => {
   })
 })
 
-test('a saturated batcher tells its machine once per batch', async () => {
-  const { add, batcher, flushes } = rig({ heldCount: 300, heldBytes: 1_000 }, { flush: async () => {} })
-  let events = 0
-  batcher.actor.subscribe(() => {
-    events += 1
+describe('a flight', () => {
+  test('of a saturated batcher carries several batches, so that the machine is told of few', async () => {
+    const { add, batcher, flushes } = rig({ heldCount: 300, heldBytes: 1_000 }, { flush: async () => {} })
+    let events = 0
+    batcher.actor.subscribe(() => {
+      events += 1
+    })
+    for (let n = 0; n < 300; n++) add('i')
+    await settle()
+    expect(batcher.held.count).toBe(0)
+    expect(flushes).toEqual([])
+    // One for the first batch, which finds the buffer empty, and one for each eight of the hundred.
+    expect(events).toBe(14)
   })
-  for (let n = 0; n < 300; n++) add('i')
-  await settle()
-  expect(batcher.held.count).toBe(0)
-  expect(flushes).toEqual([])
-  // One for the first batch, which finds the buffer empty, and one acknowledgement for each.
-  expect(events).toBe(101)
+  test('flushes its batches one at a time, in order', async () => {
+    const { add, texts, last } = rig({ heldCount: 30, heldBytes: 100 })
+    add('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i')
+    expect(texts()).toEqual(['a b c'])
+    await last().acknowledge()
+    expect(texts()).toEqual(['a b c', 'd e f'])
+    await last().acknowledge()
+    expect(texts()).toEqual(['a b c', 'd e f', 'g h i'])
+  })
+  test('ends with the batch that fails, which is tried again before those behind it', async () => {
+    const { add, batcher, clock, texts, last, reports } = rig({ heldCount: 30, heldBytes: 100 })
+    add('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i')
+    await last().acknowledge()
+    await last().fail()
+    expect(batcher.held.count).toBe(6)
+    await clock.advance(10)
+    await last().acknowledge()
+    await last().acknowledge()
+    expect(texts()).toEqual(['a b c', 'd e f', 'd e f', 'g h i'])
+    expect(reports.map(({ attempts }) => attempts)).toEqual([1, 2, 1])
+  })
+  test('gives each of its batches all its attempts', async () => {
+    const { add, clock, last, stuck, flushes } = rig({ heldCount: 30, heldBytes: 100 })
+    add('a', 'b', 'c', 'd', 'e', 'f')
+    for (let failure = 0; failure < 2; failure++) {
+      await last().fail()
+      await clock.advance(1_000)
+    }
+    await last().acknowledge()
+    for (let failure = 0; failure < 3; failure++) {
+      expect(stuck).toEqual([])
+      await last().fail()
+      await clock.advance(1_000)
+    }
+    expect(stuck).toEqual(['d e f'])
+    expect(flushes).toHaveLength(6)
+  })
+  test('that is revoked between two batches gives back what was not flushed and flushes nothing more', async () => {
+    const { add, batcher, texts, last } = rig({ heldCount: 30, heldBytes: 100 })
+    add('a', 'b', 'c', 'd', 'e', 'f', 'g')
+    await last().acknowledge()
+    const late = last()
+    expect(batcher.revoke()).toEqual(['d', 'e', 'f', 'g'])
+    await late.acknowledge()
+    expect(texts()).toEqual(['a b c', 'd e f'])
+  })
 })
 
 describe('without linger', () => {
