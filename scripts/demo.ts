@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createRuntime, type Hold, logId } from '../src/index.ts'
+import { crc32 } from 'node:zlib'
+import { createRuntime } from '../src/index.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'millrace-demo-'))
 const runtime = await createRuntime({ embedded: { directory }, jobs: { retry: { maxAttempts: 2, backoffBaseMs: 0 } } })
@@ -17,21 +18,30 @@ const take = async () => {
   if (!claim) throw new Error('no job came')
   return claim
 }
-const end = ({ jobId, attempt }: Hold, text: string) => ({
-  output: [],
-  end: { log_id: logId(jobId, attempt), sequence: 1, event_payload: Buffer.from(text) },
-})
+const end = (text: string) => {
+  const payload = Buffer.from(text)
+  const item = {
+    sequence: 1,
+    endSequence: 1,
+    timestamp: 0,
+    type: 4,
+    payload,
+    encoding: 0,
+    crc: crc32(payload),
+  } as const
+  return { output: [], end: item }
+}
 
 const one = await take()
-const failed = await store.settle(one.hold, { kind: 'failed', error: 'no luck' }, end(one.hold, 'exit 1'))
+const failed = await store.settle(one.hold, { kind: 'failed', error: 'no luck' }, end('exit 1'))
 console.log(`attempt ${one.hold.attempt} failed, so the job is ${failed.state} again`)
 
 const two = await take()
-await store.settle(two.hold, { kind: 'done', result: 'Hello, Ada!' }, end(two.hold, 'exit 0'))
+await store.settle(two.hold, { kind: 'done', result: 'Hello, Ada!' }, end('exit 0'))
 const job = await store.get(first.jobId)
 console.log(`attempt ${job.attempt}: ${job.state} with ${JSON.stringify(job.result)}`)
 
-const late = await store.settle(one.hold, { kind: 'done' }, end(one.hold, 'exit 0')).catch((fault) => fault.code)
+const late = await store.settle(one.hold, { kind: 'done' }, end('exit 0')).catch((fault) => fault.code)
 console.log(`the first worker comes back and is told ${late}`)
 await runtime.stop()
 rmSync(directory, { recursive: true })

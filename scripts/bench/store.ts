@@ -12,7 +12,8 @@ import { createStore, type JobStore } from '../../src/jobs/store.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { createIds } from '../../src/kernel/ids.ts'
 import { systemRandom } from '../../src/kernel/random.ts'
-import { eventsTable, logId } from '../../src/log/keys.ts'
+import { encodings, eventTypes } from '../../src/log/event.ts'
+import { eventsTable, itemRow, logId } from '../../src/log/keys.ts'
 import { createEmbeddedQueue, queueTable } from '../../src/queues/embedded.ts'
 import { systemHost } from '../../src/tables/lmdb/host.ts'
 import { openLmdb } from '../../src/tables/lmdb.ts'
@@ -50,15 +51,16 @@ const openStore = async (path: string) => {
 
 const request = { queue: 'default', params: { kind: 'handler', name: 'noop', input: { n: 1 } } } as const
 const endPayload = Buffer.alloc(120, 7)
-const closing = (hold: Hold) => ({
+const closing = () => ({
   output: [],
   end: {
-    log_id: logId(hold.jobId, hold.attempt),
     sequence: 2,
-    end_sequence: 2,
+    endSequence: 2,
     timestamp: systemClock.now(),
-    event_type: 4,
-    event_payload: endPayload,
+    type: eventTypes.processEnd,
+    payload: endPayload,
+    encoding: encodings.plain,
+    crc: 0,
   },
 })
 
@@ -73,11 +75,11 @@ const readTemplates = async (): Promise<Templates> => {
   const [claim] = await store.claim({ queue: 'default', workerId: 'bench/1', max: 1, waitMs: 1_000 })
   const claimed = await jobRow()
   const { hold } = present(claim)
-  await store.settle(hold, { kind: 'done' }, closing(hold))
+  await store.settle(hold, { kind: 'done' }, closing())
   const settled = await jobRow()
   await end()
   rmSync(folder, { recursive: true })
-  return { enqueued, message: present(message), claimed, settled, end: closing(hold).end }
+  return { enqueued, message: present(message), claimed, settled, end: itemRow(logId(hold.jobId, 1), closing().end, 0) }
 }
 
 const present = <T>(value: T | undefined): T => {
@@ -111,7 +113,7 @@ const throughStore = async (store: JobStore, inFlight: number, jobs: number): Pr
     }
   }
   const settle = async (hold: Hold) => {
-    await store.settle(hold, { kind: 'done' }, closing(hold))
+    await store.settle(hold, { kind: 'done' }, closing())
     running -= 1
     roomy?.()
     // The settle of a fast job can overtake the answer to its enqueue by a turn.

@@ -1,6 +1,6 @@
 import type { ExecutionConfig, RetryOptions } from '../config/sections/jobs.ts'
+import type { StoredItem } from '../log/event.ts'
 import type { Priority } from '../queues/port.ts'
-import type { Row } from '../tables/port.ts'
 import type { JobState } from './transitions.ts'
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json }
@@ -91,8 +91,8 @@ export type Outcome =
 
 /** The last entries of the attempt's log, stored in one step with the outcome. `end` is its PROCESS_END. */
 export interface Closing {
-  readonly output: readonly Row[]
-  readonly end: Row
+  readonly output: readonly StoredItem[]
+  readonly end: StoredItem
 }
 
 export interface Settled {

@@ -1,12 +1,14 @@
 // The two ways a job row changes hands: back to SCHEDULED, or to an end. Both are built here and only here, so that every
 // verb that moves a job leaves the same fields in the same shape.
 
-import { eventsTable } from '../log/keys.ts'
+import type { StoredItem } from '../log/event.ts'
+import { eventsTable, itemRow, logId } from '../log/keys.ts'
 import type { Outgoing } from '../queues/port.ts'
 import type { Action, Condition, Row, Value, Write } from '../tables/port.ts'
 import { limits } from './check.ts'
 import type { StoreContext } from './context.ts'
-import type { Closing } from './job.ts'
+import { ClaimLost } from './faults.ts'
+import type { Closing, Hold, Renewal } from './job.ts'
 import { errorKey, jobKey, jobsTable, messageOf, number, paramsKey, resultKey, seconds, stateOf, text } from './keys.ts'
 import { type JobEventType, type JobState, step } from './transitions.ts'
 
@@ -26,12 +28,31 @@ export const heldBy = (attempt: number): Condition => ({
   of: [running, { test: '=', attribute: 'attempt', value: attempt }],
 })
 
+/** The row of an attempt that is still its worker's; throws otherwise. */
+export const assertHeld = ({ emit }: StoreContext, row: Row | undefined, hold: Hold, verb: string): Row => {
+  if (row && isHeld(row, hold)) return row
+  emit({ name: 'job.fenced', jobId: hold.jobId, attempt: hold.attempt, verb })
+  throw new ClaimLost(hold.jobId, hold.attempt)
+}
+
+export const isHeld = (row: Row, hold: Hold): boolean =>
+  stateOf(row) === 'RUNNING' && number(row, 'attempt') === hold.attempt
+
+/** What a worker is told whenever it says something. */
+export const renewalOf = (row: Row | undefined): Renewal => {
+  const watched = row?.['watched_until']
+  return {
+    cancelRequested: row?.['cancel_requested_at'] !== undefined,
+    watchedUntil: typeof watched === 'number' ? watched : undefined,
+  }
+}
+
 /** No write returns a job to SCHEDULED that somebody asked to stop. */
 export const notCancelled: Condition = { test: 'lacks', attribute: 'cancel_requested_at' }
 
 /** Back to SCHEDULED, to be claimed again from `notBefore` on. */
 export const moveBack = (
-  { queue, clock, options }: StoreContext,
+  context: StoreContext,
   row: Row,
   move: {
     readonly event: JobEventType
@@ -43,6 +64,7 @@ export const moveBack = (
     readonly closing?: Closing
   },
 ): Move => {
+  const { queue, clock, options } = context
   const jobId = text(row, 'job_id')
   const outgoing: Outgoing = { message: messageOf(row), notBefore: move.notBefore }
   const state = step(stateOf(row), move.event)
@@ -64,7 +86,9 @@ export const moveBack = (
     if: move.event === 'redriven' ? move.if : { test: 'all', of: [move.if, notCancelled] },
     keep: true,
   }
-  const actions = [update, ...closingActions(move.closing), ...(queue.within ? [queue.within.send(outgoing)] : [])]
+  const attempt = number(row, 'attempt')
+  const closing = closingActions(context, logId(jobId, attempt), move.closing)
+  const actions = [update, ...closing, ...(queue.within ? [queue.within.send(outgoing)] : [])]
   return { state, write: { actions, lane: 'urgent' }, outgoing: [outgoing], notBefore: move.notBefore }
 }
 
@@ -98,8 +122,8 @@ export const moveToEnd = (
     if: move.if,
     ...(move.add ? { add: move.add } : {}),
   }
-  const actions = [update, ...closingActions(move.closing)]
   const attempt = number(row, 'attempt')
+  const actions = [update, ...closingActions(context, logId(jobId, attempt), move.closing)]
   if (move.result !== undefined) placeText(set, actions, 'result', move.result, resultKey(jobId, attempt)[0], ttl)
   if (move.error !== undefined) placeText(set, actions, 'error', move.error, errorKey(jobId, attempt)[0], ttl)
   const paramsAreOutside = row['params'] === undefined
@@ -125,8 +149,9 @@ const placeText = (
   }
 }
 
-const closingActions = (closing: Closing | undefined): Action[] => {
+const closingActions = ({ clock, options }: StoreContext, log: string, closing: Closing | undefined): Action[] => {
   if (!closing) return []
-  const put = (row: Row): Action => ({ kind: 'put', table: eventsTable.name, row })
+  const ttl = seconds(clock.now() + options.logRetentionMs)
+  const put = (item: StoredItem): Action => ({ kind: 'put', table: eventsTable.name, row: itemRow(log, item, ttl) })
   return closing.output.length === 0 ? [put(closing.end)] : [...closing.output.map(put), put(closing.end)]
 }

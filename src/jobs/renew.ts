@@ -2,7 +2,7 @@ import { decide, type StoreContext } from './context.ts'
 import { ClaimLost } from './faults.ts'
 import type { Hold, Renewal } from './job.ts'
 import { jobKey, jobsTable } from './keys.ts'
-import { heldBy } from './moves.ts'
+import { heldBy, renewalOf } from './moves.ts'
 
 /**
  * A worker says that it is still there. Accepted as long as nobody expired the attempt, however late it comes: no two clocks
@@ -28,9 +28,5 @@ export const renew = async (context: StoreContext, hold: Hold): Promise<Renewal>
     throw new ClaimLost(hold.jobId, hold.attempt)
   }
   context.emit({ name: 'job.renewed', jobId: hold.jobId, queue: hold.queue })
-  const watched = decided.row?.['watched_until']
-  return {
-    cancelRequested: decided.row?.['cancel_requested_at'] !== undefined,
-    watchedUntil: typeof watched === 'number' ? watched : undefined,
-  }
+  return renewalOf(decided.row)
 }

@@ -5,14 +5,15 @@
 
 import { assert, unreachable } from '../kernel/assert.ts'
 import { ceilingAfter } from '../kernel/retry.ts'
-import { eventsTable } from '../log/keys.ts'
-import type { Key, Row, Value } from '../tables/port.ts'
+import type { StoredItem } from '../log/event.ts'
+import { eventsTable, itemOf, logId } from '../log/keys.ts'
+import type { Row } from '../tables/port.ts'
 import { checkJson, checkWhole, limits, shortenError } from './check.ts'
 import { decide, read, readJobRow, type StoreContext, sendAfter } from './context.ts'
 import { ClaimLost } from './faults.ts'
 import type { Closing, Hold, Json, Outcome, Settled } from './job.ts'
-import { count, number, stateOf, text } from './keys.ts'
-import { heldBy, type Move, moveBack, moveToEnd } from './moves.ts'
+import { count, number, stateOf } from './keys.ts'
+import { heldBy, isHeld, type Move, moveBack, moveToEnd } from './moves.ts'
 
 /** Cancel marks can arrive between our read and our write, but only once: this is plenty. */
 const roundsMax = 3
@@ -63,7 +64,6 @@ const carryOut = (context: StoreContext, hold: Hold, move: Move): Promise<Settle
     return sendAfter(context, move.outgoing)?.then(() => settled) ?? settled
   })
 
-const isHeld = (row: Row, hold: Hold): boolean => stateOf(row) === 'RUNNING' && number(row, 'attempt') === hold.attempt
 const isMarked = (row: Row): boolean => row['cancel_requested_at'] !== undefined
 
 const checkOutcome = (outcome: Outcome): void => {
@@ -136,9 +136,9 @@ const settledBefore = async (
   closing: Closing,
   row: Row | undefined,
 ): Promise<Settled> => {
-  const key: Key = [text(closing.end, eventsTable.partition), number(closing.end, 'sequence')]
-  const stored = await read(context, () => context.tables.get(eventsTable.name, key))
-  if (!row || !stored || !isSameRow(stored, closing.end)) throw fenced(context, hold, 'settle')
+  const log = logId(hold.jobId, hold.attempt)
+  const stored = await read(context, () => context.tables.get(eventsTable.name, [log, closing.end.sequence]))
+  if (!row || !stored || !isSameItem(itemOf(stored), closing.end)) throw fenced(context, hold, 'settle')
   const moved = stateOf(row) === 'SCHEDULED' && number(row, 'attempt') === hold.attempt
   return { state: stateOf(row), notBefore: moved ? number(row, 'not_before') : undefined }
 }
@@ -148,10 +148,9 @@ const fenced = (context: StoreContext, hold: Hold, verb: string): ClaimLost => {
   return new ClaimLost(hold.jobId, hold.attempt)
 }
 
-const isSameRow = (a: Row, b: Row): boolean => {
-  const names = Object.keys(a)
-  return names.length === Object.keys(b).length && names.every((name) => isSame(a[name], b[name]))
-}
-
-const isSame = (a: Value | undefined, b: Value | undefined): boolean =>
-  a === b || (a instanceof Uint8Array && b instanceof Uint8Array && Buffer.compare(a, b) === 0)
+const isSameItem = (a: StoredItem | undefined, b: StoredItem): boolean =>
+  a !== undefined &&
+  a.sequence === b.sequence &&
+  a.type === b.type &&
+  a.encoding === b.encoding &&
+  Buffer.compare(a.payload, b.payload) === 0

@@ -185,7 +185,7 @@ describe.each(['memory', 'embedded'] as const)('outcomes over the %s queue', (ki
     expect((await node.store.get(jobId)).state).toBe('COMPLETED')
     await harness.clock.advance(2_000)
     await expect(node.store.get(jobId)).rejects.toMatchObject({ code: 'JOB_UNKNOWN' })
-    expect(await harness.truth.purge(harness.clock.now() / 1000, 100)).toBe(4)
+    expect(await harness.truth.purge(harness.clock.now() / 1000, 100)).toBe(5)
     expect(await harness.truth.getMany(jobsTable.name, [[jobId], [`params#${jobId}`], [`result#${jobId}#1`]])).toEqual([
       undefined,
       undefined,

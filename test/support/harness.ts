@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib'
 import { loadOptions } from '../../src/config/load.ts'
 import type { JobOptions } from '../../src/config/sections/jobs.ts'
 import type { StoreContext } from '../../src/jobs/context.ts'
@@ -6,7 +7,8 @@ import { jobsTable } from '../../src/jobs/keys.ts'
 import { createSigner } from '../../src/jobs/signer.ts'
 import { createStore, type JobStore } from '../../src/jobs/store.ts'
 import { createIds } from '../../src/kernel/ids.ts'
-import { eventsTable, logId } from '../../src/log/keys.ts'
+import type { StoredItem } from '../../src/log/event.ts'
+import { eventsTable } from '../../src/log/keys.ts'
 import { createEmbeddedQueue, queueTable } from '../../src/queues/embedded.ts'
 import { createMemoryQueue } from '../../src/queues/memory.ts'
 import type { Queue } from '../../src/queues/port.ts'
@@ -96,13 +98,11 @@ export const aRequest = (rest: Partial<EnqueueRequest> = {}): EnqueueRequest => 
 })
 
 /** The end of an attempt's log; another text is another end. */
-export const aClosing = (hold: Hold, text = 'exit 0', output: readonly string[] = []): Closing => {
-  const line = (sequence: number, payload: string): Row => ({
-    log_id: logId(hold.jobId, hold.attempt),
-    sequence,
-    end_sequence: sequence,
-    event_payload: Buffer.from(payload),
-  })
+export const aClosing = (_: Hold, text = 'exit 0', output: readonly string[] = []): Closing => {
+  const line = (sequence: number, text: string): StoredItem => {
+    const payload = Buffer.from(text)
+    return { sequence, endSequence: sequence, timestamp: 0, type: 4, payload, encoding: 0, crc: crc32(payload) }
+  }
   return {
     output: output.map((payload, index) => line(index + 2, payload)),
     end: line(output.length + 2, text),

@@ -76,7 +76,7 @@ const layers: readonly Layer[] = [
       'src/config/override.ts',
       'src/config/sections/jobs.ts',
     ],
-    types: ['src/tables/faults.ts'],
+    types: ['src/tables/faults.ts', 'src/log/event.ts'],
   },
   { files: 'src/log/**', imports: ['src/log/**', 'api/gen/**', 'src/batch/**', 'src/tables/port.ts', 'machines/**'] },
   {

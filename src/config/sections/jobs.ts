@@ -43,6 +43,17 @@ export const executionOptions = z
       .max(minute)
       .default(50)
       .describe('Pause between two lines when a finished job is played back at its usual pace.'),
+    graceMs: z
+      .int()
+      .min(0)
+      .max(10 * minute)
+      .default(10_000)
+      .describe('How long a process that was told to stop may take before it is killed.'),
+    maxOutputBytes: z
+      .int()
+      .min(0)
+      .default(0)
+      .describe('Output beyond this is cut, with a marker that says how much; 0 is no limit.'),
   })
   .refine((o) => o.heartbeatMs * 3 <= o.leaseMs, {
     path: ['heartbeatMs'],
@@ -106,6 +117,12 @@ export const jobOptions = z.strictObject({
     .max(365 * day)
     .default(14 * day)
     .describe('How long a request id is remembered: a second request with the same id gets the first job.'),
+  logRetentionMs: z
+    .int()
+    .min(minute)
+    .max(3_650 * day)
+    .default(30 * day)
+    .describe('How long stored output is kept, counted from when it was stored.'),
   outboxDelayMs: z
     .int()
     .min(1_000)

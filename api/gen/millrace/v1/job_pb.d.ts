@@ -4,6 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { Timestamp, Value } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file millrace/v1/job.proto.
@@ -82,6 +83,20 @@ export declare type ExecutionConfig = Message<"millrace.v1.ExecutionConfig"> & {
    * @generated from field: millrace.v1.BatchingConfig batching = 3;
    */
   batching?: BatchingConfig;
+
+  /**
+   * How long a process that was told to stop may take before it is killed.
+   *
+   * @generated from field: uint32 grace_ms = 4;
+   */
+  graceMs: number;
+
+  /**
+   * Output beyond this is cut, with a marker; 0 is no limit.
+   *
+   * @generated from field: uint64 max_output_bytes = 5;
+   */
+  maxOutputBytes: bigint;
 };
 
 /**
@@ -89,6 +104,275 @@ export declare type ExecutionConfig = Message<"millrace.v1.ExecutionConfig"> & {
  * Use `create(ExecutionConfigSchema)` to create a new message.
  */
 export declare const ExecutionConfigSchema: GenMessage<ExecutionConfig>;
+
+/**
+ * How failed attempts are repeated.
+ *
+ * @generated from message millrace.v1.RetryPolicy
+ */
+export declare type RetryPolicy = Message<"millrace.v1.RetryPolicy"> & {
+  /**
+   * How often a job is tried if its attempts fail.
+   *
+   * @generated from field: uint32 max_attempts = 1;
+   */
+  maxAttempts: number;
+
+  /**
+   * Longest wait before the second attempt; it doubles for each further one.
+   *
+   * @generated from field: uint32 backoff_base_ms = 2;
+   */
+  backoffBaseMs: number;
+
+  /**
+   * No wait between attempts is longer than this.
+   *
+   * @generated from field: uint32 backoff_cap_ms = 3;
+   */
+  backoffCapMs: number;
+};
+
+/**
+ * Describes the message millrace.v1.RetryPolicy.
+ * Use `create(RetryPolicySchema)` to create a new message.
+ */
+export declare const RetryPolicySchema: GenMessage<RetryPolicy>;
+
+/**
+ * A program and its arguments. There is no shell in between.
+ *
+ * @generated from message millrace.v1.Command
+ */
+export declare type Command = Message<"millrace.v1.Command"> & {
+  /**
+   * @generated from field: repeated string argv = 1;
+   */
+  argv: string[];
+
+  /**
+   * Where it runs; the worker's own directory if absent.
+   *
+   * @generated from field: string cwd = 2;
+   */
+  cwd: string;
+
+  /**
+   * Beyond what the worker lets through of its own environment.
+   *
+   * @generated from field: map<string, string> env = 3;
+   */
+  env: { [key: string]: string };
+
+  /**
+   * What it reads from standard input; nothing if absent.
+   *
+   * @generated from field: string stdin = 4;
+   */
+  stdin: string;
+};
+
+/**
+ * Describes the message millrace.v1.Command.
+ * Use `create(CommandSchema)` to create a new message.
+ */
+export declare const CommandSchema: GenMessage<Command>;
+
+/**
+ * A function that the worker has registered by name.
+ *
+ * @generated from message millrace.v1.Handler
+ */
+export declare type Handler = Message<"millrace.v1.Handler"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: google.protobuf.Value input = 2;
+   */
+  input?: Value;
+};
+
+/**
+ * Describes the message millrace.v1.Handler.
+ * Use `create(HandlerSchema)` to create a new message.
+ */
+export declare const HandlerSchema: GenMessage<Handler>;
+
+/**
+ * What a job does.
+ *
+ * @generated from message millrace.v1.JobParams
+ */
+export declare type JobParams = Message<"millrace.v1.JobParams"> & {
+  /**
+   * @generated from oneof millrace.v1.JobParams.kind
+   */
+  kind: {
+    /**
+     * @generated from field: millrace.v1.Command command = 1;
+     */
+    value: Command;
+    case: "command";
+  } | {
+    /**
+     * @generated from field: millrace.v1.Handler handler = 2;
+     */
+    value: Handler;
+    case: "handler";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message millrace.v1.JobParams.
+ * Use `create(JobParamsSchema)` to create a new message.
+ */
+export declare const JobParamsSchema: GenMessage<JobParams>;
+
+/**
+ * What came of a job that has ended.
+ *
+ * @generated from message millrace.v1.JobResult
+ */
+export declare type JobResult = Message<"millrace.v1.JobResult"> & {
+  /**
+   * What a handler gave back, or {"exitCode": 0} of a command.
+   *
+   * @generated from field: google.protobuf.Value value = 1;
+   */
+  value?: Value;
+
+  /**
+   * Why it failed.
+   *
+   * @generated from field: string error = 2;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message millrace.v1.JobResult.
+ * Use `create(JobResultSchema)` to create a new message.
+ */
+export declare const JobResultSchema: GenMessage<JobResult>;
+
+/**
+ * One unit of durable work.
+ *
+ * @generated from message millrace.v1.Job
+ */
+export declare type Job = Message<"millrace.v1.Job"> & {
+  /**
+   * A UUID that sorts by the time it was made.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string queue = 2;
+   */
+  queue: string;
+
+  /**
+   * @generated from field: millrace.v1.Priority priority = 3;
+   */
+  priority: Priority;
+
+  /**
+   * @generated from field: millrace.v1.JobState state = 4;
+   */
+  state: JobState;
+
+  /**
+   * @generated from field: millrace.v1.JobParams params = 5;
+   */
+  params?: JobParams;
+
+  /**
+   * Claims so far. It is also the fencing number: it only rises.
+   *
+   * @generated from field: uint32 attempt = 6;
+   */
+  attempt: number;
+
+  /**
+   * Rises when a person starts an ended job again.
+   *
+   * @generated from field: uint32 run = 7;
+   */
+  run: number;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp not_before = 8;
+   */
+  notBefore?: Timestamp;
+
+  /**
+   * The time limit of each attempt; 0 is none.
+   *
+   * @generated from field: uint32 timeout_ms = 9;
+   */
+  timeoutMs: number;
+
+  /**
+   * @generated from field: millrace.v1.ExecutionConfig execution = 10;
+   */
+  execution?: ExecutionConfig;
+
+  /**
+   * @generated from field: millrace.v1.RetryPolicy retry = 11;
+   */
+  retry?: RetryPolicy;
+
+  /**
+   * @generated from field: uint32 failed_attempts = 12;
+   */
+  failedAttempts: number;
+
+  /**
+   * @generated from field: uint32 lost_attempts = 13;
+   */
+  lostAttempts: number;
+
+  /**
+   * @generated from field: string worker_id = 14;
+   */
+  workerId: string;
+
+  /**
+   * @generated from field: string request_id = 15;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp cancel_requested_at = 16;
+   */
+  cancelRequestedAt?: Timestamp;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp created_at = 17;
+   */
+  createdAt?: Timestamp;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp updated_at = 18;
+   */
+  updatedAt?: Timestamp;
+
+  /**
+   * @generated from field: millrace.v1.JobResult result = 19;
+   */
+  result?: JobResult;
+};
+
+/**
+ * Describes the message millrace.v1.Job.
+ * Use `create(JobSchema)` to create a new message.
+ */
+export declare const JobSchema: GenMessage<Job>;
 
 /**
  * What has become of a job.

@@ -3,12 +3,13 @@
 /* eslint-disable */
 
 import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
+import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file millrace/v1/job.proto.
  */
 export const file_millrace_v1_job = /*@__PURE__*/
-  fileDesc("ChVtaWxscmFjZS92MS9qb2IucHJvdG8SC21pbGxyYWNlLnYxIpQBCg5CYXRjaGluZ0NvbmZpZxIZChFmbHVzaF9pbnRlcnZhbF9tcxgBIAEoDRIWCg5tYXhfYmF0Y2hfc2l6ZRgCIAEoDRIYChBiYXRjaF9zaXplX2JvdW5kGAMgASgNEhcKD21heF9iYXRjaF9ieXRlcxgEIAEoDRIcChRwbGF5YmFja19pbnRlcnZhbF9tcxgFIAEoDSJoCg9FeGVjdXRpb25Db25maWcSEAoIbGVhc2VfbXMYASABKA0SFAoMaGVhcnRiZWF0X21zGAIgASgNEi0KCGJhdGNoaW5nGAMgASgLMhsubWlsbHJhY2UudjEuQmF0Y2hpbmdDb25maWcqnQEKCEpvYlN0YXRlEhkKFUpPQl9TVEFURV9VTlNQRUNJRklFRBAAEhcKE0pPQl9TVEFURV9TQ0hFRFVMRUQQARIVChFKT0JfU1RBVEVfUlVOTklORxACEhcKE0pPQl9TVEFURV9DT01QTEVURUQQAxIUChBKT0JfU1RBVEVfRkFJTEVEEAQSFwoTSk9CX1NUQVRFX0NBTkNFTExFRBAFKl4KCFByaW9yaXR5EhgKFFBSSU9SSVRZX1VOU1BFQ0lGSUVEEAASEQoNUFJJT1JJVFlfSElHSBABEhMKD1BSSU9SSVRZX05PUk1BTBACEhAKDFBSSU9SSVRZX0xPVxADYgZwcm90bzM");
+  fileDesc("ChVtaWxscmFjZS92MS9qb2IucHJvdG8SC21pbGxyYWNlLnYxIpQBCg5CYXRjaGluZ0NvbmZpZxIZChFmbHVzaF9pbnRlcnZhbF9tcxgBIAEoDRIWCg5tYXhfYmF0Y2hfc2l6ZRgCIAEoDRIYChBiYXRjaF9zaXplX2JvdW5kGAMgASgNEhcKD21heF9iYXRjaF9ieXRlcxgEIAEoDRIcChRwbGF5YmFja19pbnRlcnZhbF9tcxgFIAEoDSKUAQoPRXhlY3V0aW9uQ29uZmlnEhAKCGxlYXNlX21zGAEgASgNEhQKDGhlYXJ0YmVhdF9tcxgCIAEoDRItCghiYXRjaGluZxgDIAEoCzIbLm1pbGxyYWNlLnYxLkJhdGNoaW5nQ29uZmlnEhAKCGdyYWNlX21zGAQgASgNEhgKEG1heF9vdXRwdXRfYnl0ZXMYBSABKAQiVAoLUmV0cnlQb2xpY3kSFAoMbWF4X2F0dGVtcHRzGAEgASgNEhcKD2JhY2tvZmZfYmFzZV9tcxgCIAEoDRIWCg5iYWNrb2ZmX2NhcF9tcxgDIAEoDSKLAQoHQ29tbWFuZBIMCgRhcmd2GAEgAygJEgsKA2N3ZBgCIAEoCRIqCgNlbnYYAyADKAsyHS5taWxscmFjZS52MS5Db21tYW5kLkVudkVudHJ5Eg0KBXN0ZGluGAQgASgJGioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiPgoHSGFuZGxlchIMCgRuYW1lGAEgASgJEiUKBWlucHV0GAIgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlImUKCUpvYlBhcmFtcxInCgdjb21tYW5kGAEgASgLMhQubWlsbHJhY2UudjEuQ29tbWFuZEgAEicKB2hhbmRsZXIYAiABKAsyFC5taWxscmFjZS52MS5IYW5kbGVySABCBgoEa2luZCJBCglKb2JSZXN1bHQSJQoFdmFsdWUYASABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSDQoFZXJyb3IYAiABKAki6wQKA0pvYhIKCgJpZBgBIAEoCRINCgVxdWV1ZRgCIAEoCRInCghwcmlvcml0eRgDIAEoDjIVLm1pbGxyYWNlLnYxLlByaW9yaXR5EiQKBXN0YXRlGAQgASgOMhUubWlsbHJhY2UudjEuSm9iU3RhdGUSJgoGcGFyYW1zGAUgASgLMhYubWlsbHJhY2UudjEuSm9iUGFyYW1zEg8KB2F0dGVtcHQYBiABKA0SCwoDcnVuGAcgASgNEi4KCm5vdF9iZWZvcmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnRpbWVvdXRfbXMYCSABKA0SLwoJZXhlY3V0aW9uGAogASgLMhwubWlsbHJhY2UudjEuRXhlY3V0aW9uQ29uZmlnEicKBXJldHJ5GAsgASgLMhgubWlsbHJhY2UudjEuUmV0cnlQb2xpY3kSFwoPZmFpbGVkX2F0dGVtcHRzGAwgASgNEhUKDWxvc3RfYXR0ZW1wdHMYDSABKA0SEQoJd29ya2VyX2lkGA4gASgJEhIKCnJlcXVlc3RfaWQYDyABKAkSNwoTY2FuY2VsX3JlcXVlc3RlZF9hdBgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY3JlYXRlZF9hdBgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoGcmVzdWx0GBMgASgLMhYubWlsbHJhY2UudjEuSm9iUmVzdWx0Kp0BCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIXChNKT0JfU1RBVEVfU0NIRURVTEVEEAESFQoRSk9CX1NUQVRFX1JVTk5JTkcQAhIXChNKT0JfU1RBVEVfQ09NUExFVEVEEAMSFAoQSk9CX1NUQVRFX0ZBSUxFRBAEEhcKE0pPQl9TVEFURV9DQU5DRUxMRUQQBSpeCghQcmlvcml0eRIYChRQUklPUklUWV9VTlNQRUNJRklFRBAAEhEKDVBSSU9SSVRZX0hJR0gQARITCg9QUklPUklUWV9OT1JNQUwQAhIQCgxQUklPUklUWV9MT1cQA2IGcHJvdG8z", [file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * Describes the message millrace.v1.BatchingConfig.
@@ -23,6 +24,48 @@ export const BatchingConfigSchema = /*@__PURE__*/
  */
 export const ExecutionConfigSchema = /*@__PURE__*/
   messageDesc(file_millrace_v1_job, 1);
+
+/**
+ * Describes the message millrace.v1.RetryPolicy.
+ * Use `create(RetryPolicySchema)` to create a new message.
+ */
+export const RetryPolicySchema = /*@__PURE__*/
+  messageDesc(file_millrace_v1_job, 2);
+
+/**
+ * Describes the message millrace.v1.Command.
+ * Use `create(CommandSchema)` to create a new message.
+ */
+export const CommandSchema = /*@__PURE__*/
+  messageDesc(file_millrace_v1_job, 3);
+
+/**
+ * Describes the message millrace.v1.Handler.
+ * Use `create(HandlerSchema)` to create a new message.
+ */
+export const HandlerSchema = /*@__PURE__*/
+  messageDesc(file_millrace_v1_job, 4);
+
+/**
+ * Describes the message millrace.v1.JobParams.
+ * Use `create(JobParamsSchema)` to create a new message.
+ */
+export const JobParamsSchema = /*@__PURE__*/
+  messageDesc(file_millrace_v1_job, 5);
+
+/**
+ * Describes the message millrace.v1.JobResult.
+ * Use `create(JobResultSchema)` to create a new message.
+ */
+export const JobResultSchema = /*@__PURE__*/
+  messageDesc(file_millrace_v1_job, 6);
+
+/**
+ * Describes the message millrace.v1.Job.
+ * Use `create(JobSchema)` to create a new message.
+ */
+export const JobSchema = /*@__PURE__*/
+  messageDesc(file_millrace_v1_job, 7);
 
 /**
  * Describes the enum millrace.v1.JobState.
