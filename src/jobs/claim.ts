@@ -5,11 +5,11 @@ import { assert } from '../kernel/assert.ts'
 import { type Fault, isFault } from '../kernel/fault.ts'
 import type { Message, Received } from '../queues/port.ts'
 import type { Action, Condition, Row, Write } from '../tables/port.ts'
-import { checkWhole, checkWorkerId } from './check.ts'
-import { type Decided, decideAll, readJobRow, type StoreContext } from './context.ts'
-import { QueueUnknown } from './faults.ts'
+import { checkJobId, checkWhole, checkWorkerId } from './check.ts'
+import { type Decided, decide, decideAll, readJobRow, type StoreContext } from './context.ts'
+import { JobUnknown, QueueUnknown, StoreBusy } from './faults.ts'
 import type { Claim, Job } from './job.ts'
-import { isEndedRow, jobKey, jobsTable, number, stateOf } from './keys.ts'
+import { isEndedRow, jobKey, jobsTable, messageOf, number, stateOf } from './keys.ts'
 import { notCancelled } from './moves.ts'
 import { readJob } from './read.ts'
 import { type JobState, step } from './transitions.ts'
@@ -58,6 +58,38 @@ export const claim = async (context: StoreContext, request: ClaimRequest): Promi
   return claims
 }
 
+/**
+ * Takes this very job, whatever else waits before it, or says why not. Its message, if it can be found, goes with the claim;
+ * otherwise it comes later and is dropped as outdated.
+ */
+export const claimJob = async (context: StoreContext, jobId: string, workerId: string): Promise<Claim | NotClaimed> => {
+  checkJobId(jobId)
+  checkWorkerId(workerId)
+  for (let round = 0; round < roundsMax; round++) {
+    const row = await readJobRow(context, jobId)
+    if (!row) throw new JobUnknown(jobId)
+    const notBefore = number(row, 'not_before')
+    if (stateOf(row) !== 'SCHEDULED') return { state: stateOf(row), notBefore: undefined }
+    if (notBefore > context.clock.now()) return { state: 'SCHEDULED', notBefore }
+    const message = messageOf(row)
+    const withdrawal = context.queue.within?.withdraw({ message, notBefore })
+    const { claimId, write } = claimOf(context, message, workerId, withdrawal)
+    const decided = await decide(context, write)
+    const won = decided.kind === 'done' || isOwn(decided.row, claimId)
+    const now = won ? (decided.row ?? (await readJobRow(context, jobId))) : undefined
+    if (now) return asClaim(context, await readJob(context, now))
+  }
+  throw new StoreBusy(`job ${jobId} changes faster than it can be claimed`, { retryAfterMs: 1_000 })
+}
+
+/** Why a job could not be taken: it has another state, or its time has not come. */
+export interface NotClaimed {
+  readonly state: JobState
+  readonly notBefore: number | undefined
+}
+
+const roundsMax = 10
+
 interface Claiming {
   readonly received: Received
   readonly message: Message
@@ -67,8 +99,14 @@ interface Claiming {
 
 const scheduled: Condition = { test: '=', attribute: 'state', value: 'SCHEDULED' satisfies JobState }
 
-const prepare = (context: StoreContext, received: Received, message: Message, workerId: string): Claiming => {
-  const { clock, random, options, queue } = context
+const prepare = (context: StoreContext, received: Received, message: Message, workerId: string): Claiming => ({
+  received,
+  message,
+  ...claimOf(context, message, workerId, context.queue.within?.finish(received)),
+})
+
+const claimOf = (context: StoreContext, message: Message, workerId: string, finish: Action | undefined) => {
+  const { clock, random, options } = context
   const now = clock.now()
   const claimId = Buffer.from(random.bytes(12)).toString('base64url')
   const update: Action = {
@@ -97,9 +135,13 @@ const prepare = (context: StoreContext, received: Received, message: Message, wo
     },
     keep: true,
   }
-  const actions = queue.within ? [update, queue.within.finish(received)] : [update]
-  return { received, message, claimId, write: { actions } }
+  const write: Write = { actions: finish ? [update, finish] : [update] }
+  return { claimId, write }
 }
+
+/** A refused claim whose row carries its own mark has won: its answer was lost. */
+const isOwn = (row: Row | undefined, claimId: string): boolean =>
+  row !== undefined && row['claim_id'] === claimId && stateOf(row) === 'RUNNING'
 
 /** The row after a claim that was won; undefined if it was lost, and then the message is dealt with. */
 const winningRow = (
@@ -111,7 +153,7 @@ const winningRow = (
   if (isFault(decided)) return undefined
   if (decided.kind === 'done') return decided.row ?? readJobRow(context, message.jobId)
   const { row } = decided
-  if (row && row['claim_id'] === claimId && stateOf(row) === 'RUNNING') return row
+  if (isOwn(row, claimId)) return row
   return letGo(context, received, message, row).then(() => undefined)
 }
 

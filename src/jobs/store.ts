@@ -1,7 +1,7 @@
 import type { Fault } from '../kernel/fault.ts'
 import type { StoredItem } from '../log/event.ts'
 import { type Cancelled, cancel } from './cancel.ts'
-import { type ClaimRequest, claim } from './claim.ts'
+import { type ClaimRequest, claim, claimJob, type NotClaimed } from './claim.ts'
 import type { StoreContext } from './context.ts'
 import { enqueue, enqueueMany } from './enqueue.ts'
 import type { Claim, Closing, Enqueued, EnqueueRequest, Hold, Job, Outcome, Renewal, Settled } from './job.ts'
@@ -20,6 +20,8 @@ export interface JobStore {
   enqueue(request: EnqueueRequest): Promise<Enqueued>
   enqueueMany(requests: readonly EnqueueRequest[]): Promise<readonly (Enqueued | Fault)[]>
   claim(request: ClaimRequest): Promise<readonly Claim[]>
+  /** Takes this very job, if it is ready. */
+  claimJob(jobId: string, workerId: string): Promise<Claim | NotClaimed>
   /** The heartbeat. */
   renew(hold: Hold): Promise<Renewal>
   /** Stores entries of the attempt's log. */
@@ -39,6 +41,7 @@ export const createStore = (deps: StoreContext & { readonly signer: Signer }): J
   enqueue: (request) => enqueue(deps, request),
   enqueueMany: (requests) => enqueueMany(deps, requests),
   claim: (request) => claim(deps, request),
+  claimJob: (jobId, workerId) => claimJob(deps, jobId, workerId),
   renew: (hold) => renew(deps, hold),
   publish: (hold, items) => publish(deps, hold, items),
   settle: (hold, outcome, closing) => settle(deps, hold, outcome, closing),

@@ -12,6 +12,7 @@ import {
   deletionOf,
   entryOf,
   keyOf,
+  keyOfSent,
   queueFaultOf,
   queueTable,
   readDeadLetters,
@@ -82,6 +83,7 @@ export const createEmbeddedQueue = (
     // Without a condition, because a message must never decide about a claim. It takes a second sending to the same place
     // with it, and that is right: the claim it travels with has answered both.
     finish: (received) => ({ kind: 'delete', table: queueTable.name, key: keyOf(received.receipt as Hold) }),
+    withdraw: (outgoing) => ({ kind: 'delete', table: queueTable.name, key: keyOfSent(outgoing) }),
   }
 
   return {

@@ -72,4 +72,6 @@ export interface DeadLetter {
 export interface Within {
   send(outgoing: Outgoing): Action
   finish(received: Received): Action
+  /** As `finish`, for a message that nobody received: the one that was sent with these very words. */
+  withdraw(outgoing: Outgoing): Action
 }

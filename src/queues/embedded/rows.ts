@@ -34,11 +34,12 @@ export const createStamps = (deps: { readonly clock: Clock; readonly random?: Ra
   return () => ++stamp
 }
 
-export const rowOf = ({ message, notBefore }: Outgoing, stamp: number): Row => {
-  assertMessage(message)
+export const rowOf = (outgoing: Outgoing, stamp: number): Row => {
+  assertMessage(outgoing.message)
+  const [channel, place] = keyOfSent(outgoing)
   return {
-    channel: backlogName(message.queue, message.priority),
-    place: placeOf(notBefore, message.jobId, message.attempt),
+    channel,
+    place,
     stamp,
   }
 }
@@ -68,6 +69,11 @@ const messageAt = (channel: string, place: string): Message | undefined => {
 }
 
 export const keyOf = (hold: Hold): Key => [hold.backlog.name, hold.entry.place]
+
+export const keyOfSent = ({ message, notBefore }: Outgoing): readonly [string, string] => [
+  backlogName(message.queue, message.priority),
+  placeOf(notBefore, message.jobId, message.attempt),
+]
 
 /** Deletes the sending that was received, and no later one to the same place. */
 export const deletionOf = (hold: Hold): Action => ({
