@@ -8,6 +8,7 @@ import { isFault } from '../kernel/fault.ts'
 import type { Condition, Row } from '../tables/port.ts'
 import { decide, read, type StoreContext } from './context.ts'
 import { expire } from './expire.ts'
+import type { Hold } from './job.ts'
 import { count, dueShards, executionOf, jobKey, jobsTable, messageOf, number, stateOf, text } from './keys.ts'
 import { heldBy } from './moves.ts'
 
@@ -32,6 +33,8 @@ const resendCapMs = 12 * 60 * 60_000
 export interface Sweep {
   /** One round over all shards. */
   run(): Promise<Swept>
+  /** What workers hold whose id begins so. */
+  heldBy(prefix: string): Promise<readonly Hold[]>
   /** Expires at once what workers hold whose id begins so, because they are known to be dead. */
   expireWorkers(prefix: string): Promise<number>
 }
@@ -73,15 +76,27 @@ export const createSweep = (context: StoreContext): Sweep => {
       context.emit({ name: 'sweep.ended', ...swept })
       return swept
     },
-    expireWorkers: async (prefix) => {
-      const swept = await eachDue(undefined, async (row) => {
-        const worker = row['worker_id']
-        const theirs = stateOf(row) === 'RUNNING' && typeof worker === 'string' && worker.startsWith(prefix)
-        return theirs && (await expire(context, row)) ? 'expired' : undefined
+    heldBy: async (prefix) => {
+      const holds: Hold[] = []
+      await eachDue(undefined, async (row) => {
+        if (isHeldBy(row, prefix))
+          holds.push({ jobId: text(row, 'job_id'), queue: text(row, 'queue'), attempt: number(row, 'attempt') })
+        return undefined
       })
+      return holds
+    },
+    expireWorkers: async (prefix) => {
+      const swept = await eachDue(undefined, async (row) =>
+        isHeldBy(row, prefix) && (await expire(context, row)) ? 'expired' : undefined,
+      )
       return swept.expired
     },
   }
+}
+
+const isHeldBy = (row: Row, prefix: string): boolean => {
+  const worker = row['worker_id']
+  return stateOf(row) === 'RUNNING' && typeof worker === 'string' && worker.startsWith(prefix)
 }
 
 /** A page of rows that the index says are due, read strongly. */
