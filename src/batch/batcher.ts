@@ -1,10 +1,10 @@
 import type { Actor } from 'xstate'
-import type { batchBuffer } from '../../machines/batch-buffer.ts'
+import type { BufferLimits, batchBuffer } from '../../machines/batch-buffer.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Random } from '../kernel/random.ts'
 import { BatchDiscarded, BatcherClosed } from './faults.ts'
 import { createFlights, type FlightHooks } from './flights.ts'
-import { checkedSize, createHold, type Held, type ItemRules, type Promised } from './hold.ts'
+import { checkedSize, createHold, type Held, type Hold, type ItemRules, type Promised } from './hold.ts'
 import { type BatchLimits, checkLimits } from './limits.ts'
 import { createWaitingLine } from './waiting-line.ts'
 
@@ -14,7 +14,7 @@ export interface BatcherHooks<Item> extends ItemRules<Item>, FlightHooks<Item> {
  * The one batcher. Items go in one by one and leave in batches, in order, each batch once it was acknowledged. Law B3: nothing
  * is dropped, and what is given up is given up by the owner.
  */
-export interface Batcher<Item> {
+export interface Batcher<Item, Out = Item> {
   /**
    * Undefined when there was room, which is the usual case; otherwise a promise that resolves once the item is in. Adds keep
    * their order, also those that wait. Rejects with BatcherClosed if the batcher stopped taking items before this one got in.
@@ -30,11 +30,11 @@ export interface Batcher<Item> {
   /** Takes nothing more and flushes everything, of those who wait for room too. Resolves when closed, rejects if revoked. */
   drain(): Promise<void>
   /** Abandons: gives back what is held, in order. The outcome of a flush that is under way is ignored. */
-  revoke(): readonly Item[]
+  revoke(): readonly Out[]
   /** Flushes the failing batch again at once. Does nothing when no batch is failing. */
   retry(): void
   /** Gives up on the failing batch, hands it back and goes on with the next. Does nothing when no batch is failing. */
-  discard(): readonly Item[]
+  discard(): readonly Out[]
   /** What is held just now: open, in line and in flight. A live view. */
   readonly held: Held
   /** For those who watch. Only the batcher sends to it. */
@@ -47,7 +47,16 @@ export const createBatcher = <Item>(
   hooks: BatcherHooks<Item>,
 ): Batcher<Item> => {
   checkLimits(limits)
-  const hold = createHold(deps.clock, limits, hooks)
+  return createBatcherOver(deps, limits, createHold(deps.clock, limits, hooks), hooks)
+}
+
+/** The same over a hold of the owner's own, which keeps the arithmetic and its limits: items go in, batches of `Out` leave. */
+export const createBatcherOver = <Item, Out>(
+  deps: { readonly clock: Clock; readonly random: Random },
+  limits: BufferLimits,
+  hold: Hold<Item, Out>,
+  hooks: Pick<ItemRules<Item>, 'sizeOf'> & FlightHooks<Out>,
+): Batcher<Item, Out> => {
   const waiters = createWaitingLine()
   let stopped: 'draining' | 'revoked' | undefined
   let drained: Promise<void> | undefined

@@ -1,11 +1,10 @@
 import type { Actor, SnapshotFrom } from 'xstate'
-import { batchBuffer } from '../../machines/batch-buffer.ts'
+import { type BufferLimits, batchBuffer } from '../../machines/batch-buffer.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { isFault } from '../kernel/fault.ts'
 import type { Random } from '../kernel/random.ts'
 import { createRoot } from '../kernel/start.ts'
 import type { Batch, Hold, Sealed } from './hold.ts'
-import type { BatchLimits } from './limits.ts'
 
 // Flights: carries sealed batches from the hold to `flush` and their outcomes to the machine, which decides everything else.
 //
@@ -55,7 +54,8 @@ export interface Flights<Item> {
 export interface FlightDeps<Item> {
   readonly clock: Clock
   readonly random: Random
-  readonly hold: Hold<Item>
+  /** A flight looks at what leaves the hold, never at what goes in. */
+  readonly hold: Hold<never, Item>
   /** A batch was released, and the machine has not heard of it yet: the time to fill the room it left. */
   released(): void
   /** The buffer has drained. */
@@ -64,7 +64,7 @@ export interface FlightDeps<Item> {
 
 export const createFlights = <Item>(
   deps: FlightDeps<Item>,
-  limits: BatchLimits,
+  limits: BufferLimits,
   hooks: FlightHooks<Item>,
 ): Flights<Item> => {
   const { clock, random, hold } = deps

@@ -52,7 +52,8 @@ export interface Held {
 /** `joined`: the item is in the open batch and nothing else has changed. `notable`: a batch was opened or sealed. */
 export type Admission = 'no room' | 'joined' | 'notable'
 
-export interface Hold<Item> {
+/** `Out` is what its batches are made of, where that is not the items themselves. */
+export interface Hold<Item, Out = Item> {
   /** Takes the item in, unless that could pass a high-water mark. */
   offer(item: Item, size: number): Admission
   /** The same for an item that travels alone, behind everything that came before it (law B6). */
@@ -63,14 +64,15 @@ export interface Hold<Item> {
   ask(): void
   sealIfAsked(): void
   /** Takes the first sealed batch out of the line. It stays held until it is released. */
-  depart(): Batch<Item>
-  release(batch: Batch<Item>): void
+  depart(): Batch<Out>
+  release(batch: Batch<Out>): void
   /** Lets go of everything, and gives what has not departed, in order. */
-  abandon(): readonly Batch<Item>[]
+  abandon(): readonly Batch<Out>[]
   /** The trigger of the first sealed batch in line. */
   waiting(): Trigger | undefined
   /** When the first item of the open batch came, if there is one. */
   openedAt(): number | undefined
+  /** How many items have come into the open batch. */
   openCount(): number
   /** A live view, in an object of its own: getters beside the verbs would make every call of a verb slow. */
   readonly held: Held
@@ -207,7 +209,7 @@ export const createHold = <Item>(clock: Clock, limits: BatchLimits, rules: ItemR
 }
 
 /** A size that is not a number would switch the limits off without a sound. */
-export const checkedSize = <Item>(rules: ItemRules<Item>, item: Item): number => {
+export const checkedSize = <Item>(rules: Pick<ItemRules<Item>, 'sizeOf'>, item: Item): number => {
   const size = rules.sizeOf(item)
   // The sentence is made only when it is needed: this runs once per item.
   if (!(size >= 0 && size < Number.POSITIVE_INFINITY)) assert(false, `an item of ${size} bytes`)

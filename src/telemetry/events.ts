@@ -50,6 +50,18 @@ export type TelemetryEvent =
       readonly writes: number
       readonly tookMs: number
     }
+  /** Items of an attempt's log were stored in one call: `events` in `items`, `bytes` as stored, for the reason of the first. */
+  | {
+      readonly name: 'log.flushed'
+      readonly jobId: string
+      readonly attempt: number
+      readonly trigger: string
+      readonly items: number
+      readonly events: number
+      readonly bytes: number
+      readonly waitedMs: number
+      readonly tookMs: number
+    }
   /** A call of the storage service ended. `units` is what it says the call cost. */
   | {
       readonly name: 'storage.called'

@@ -78,7 +78,11 @@ const layers: readonly Layer[] = [
     ],
     types: ['src/tables/faults.ts', 'src/log/event.ts'],
   },
-  { files: 'src/log/**', imports: ['src/log/**', 'api/gen/**', 'src/batch/**', 'src/tables/port.ts', 'machines/**'] },
+  {
+    files: 'src/log/**',
+    imports: ['src/log/**', 'api/gen/**', 'src/batch/**', 'src/tables/port.ts', 'machines/**'],
+    vendors: ['@bufbuild/protobuf'],
+  },
   {
     files: 'src/worker/**',
     imports: ['src/worker/**', 'machines/**', 'src/jobs/**', 'src/queues/port.ts', 'src/log/**', 'src/client/**'],
