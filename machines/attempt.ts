@@ -64,6 +64,8 @@ export interface AttemptContext {
   readonly beat: number
   /** Heartbeats in a row that were not acknowledged. */
   readonly missed: number
+  /** When the first heartbeat was sent that has no answer yet. */
+  readonly askedAt: number | undefined
   readonly beatAt: number | undefined
   readonly leaseEndsAt: number
   readonly limitAt: number | undefined
@@ -87,8 +89,14 @@ const atOf = (event: AttemptEvent): number => ('at' in event ? event.at : 0)
 const isLost = (reason: StopReason | undefined): boolean => reason === 'leaseLost' || reason === 'claimLost'
 const hasPassed = (at: number | undefined, event: AttemptEvent): boolean => at !== undefined && atOf(event) >= at
 const killByLease = ({ limits, leaseEndsAt }: AttemptContext): number => leaseEndsAt - marginOf(limits.leaseMs)
-const fadesAt = (context: AttemptContext): number =>
-  killByLease(context) - Math.min(context.limits.graceMs, context.limits.leaseMs / 6)
+/** When SIGTERM is sent because the lease is about to end; not before a heartbeat has had its chance to be answered. */
+const fadesAt = (context: AttemptContext): number => {
+  const { limits, missed, askedAt, beatAt } = context
+  const usual = killByLease(context) - Math.min(limits.graceMs, limits.leaseMs / 6)
+  const asked = askedAt ?? beatAt
+  if (missed > 0 || asked === undefined) return usual
+  return Math.min(killByLease(context), Math.max(usual, asked + marginOf(limits.leaseMs)))
+}
 
 const beats = [{ guard: 'beatDue', actions: 'countBeat' }] as const
 const whenOver = [{ guard: 'lost', target: 'lost' }, { target: 'settling' }] as const
@@ -113,12 +121,17 @@ export const attempt = setup({
     }),
     countBeat: assign(({ context, event }) => ({
       beat: context.beat + 1,
+      askedAt: context.askedAt ?? atOf(event),
       beatAt: atOf(event) + context.limits.heartbeatMs,
     })),
     stopBeats: assign({ beatAt: undefined }),
     extendLease: assign(({ context, event }) =>
       event.type === 'renewed'
-        ? { missed: 0, leaseEndsAt: Math.max(context.leaseEndsAt, event.sentAt + context.limits.leaseMs) }
+        ? {
+            missed: 0,
+            askedAt: undefined,
+            leaseEndsAt: Math.max(context.leaseEndsAt, event.sentAt + context.limits.leaseMs),
+          }
         : {},
     ),
     beatSooner: assign(({ context, event }) => ({
@@ -179,6 +192,7 @@ export const attempt = setup({
     reason: undefined,
     beat: 0,
     missed: 0,
+    askedAt: undefined,
     beatAt: input.beatAt,
     leaseEndsAt: input.at + input.limits.leaseMs,
     limitAt: undefined,
@@ -212,9 +226,9 @@ export const attempt = setup({
       on: {
         tick: [
           { guard: 'leaseOver', target: 'killing', actions: ['becauseLeaseLost', 'startDying', 'stopBeats'] },
+          ...beats,
           { guard: 'leaseFading', target: 'terminating', actions: ['becauseLeaseLost', 'startLastGrace', 'stopBeats'] },
           { guard: 'limitPassed', target: 'terminating', actions: ['becauseTimeLimit', 'startGrace'] },
-          ...beats,
         ],
         cancel: { target: 'terminating', actions: ['becauseCancelled', 'startGrace'] },
         drain: { target: 'terminating', actions: ['becauseDrained', 'startGrace'] },
