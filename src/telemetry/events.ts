@@ -78,6 +78,14 @@ export type TelemetryEvent =
       readonly code?: string
       readonly count: number
     }
+  /** A call of the API ended; `code` is that of its error, or Ok. */
+  | {
+      readonly name: 'call.ended'
+      readonly service: string
+      readonly method: string
+      readonly code: string
+      readonly tookMs: number
+    }
   /** Something is not as it should be, and the system goes on. */
   | { readonly name: 'warning'; readonly text: string; readonly code?: string }
 

@@ -106,7 +106,7 @@ const layers: readonly Layer[] = [
     files: 'src/rpc/**',
     imports: ['rpc', 'jobs', 'log', 'consume', 'scatter', 'telemetry']
       .map((name) => `src/${name}/**`)
-      .concat('api/gen/**'),
+      .concat('api/gen/**', 'machines/**'),
     types: ['src/worker/**'],
     vendors: ['@connectrpc/*', '@bufbuild/protobuf'],
     except: vendorAdapters,
