@@ -22,7 +22,7 @@ const pingTimeoutMs = 10_000
 /** Connects at the first call, and again whenever the connection was lost. Messages travel as they are: compressing costs more. */
 export const openWire = (address: string, token: string | undefined): Wire => {
   const { baseUrl, socketPath } = readAddress(address)
-  const sessionManager = new Http2SessionManager(
+  const sessions = new Http2SessionManager(
     baseUrl,
     { pingIntervalMs, pingTimeoutMs, pingIdleConnection: false, idleConnectionTimeoutMs: 15 * 60_000 },
     {
@@ -33,13 +33,36 @@ export const openWire = (address: string, token: string | undefined): Wire => {
   const transport = createConnectTransport({
     baseUrl,
     httpVersion: '2',
-    sessionManager,
+    sessionManager: guarded(sessions),
     useBinaryFormat: true,
     acceptCompression: [],
     readMaxBytes: readBytesMax,
     interceptors: token === undefined ? [] : [withToken(token)],
   })
-  return { transport, address, close: () => sessionManager.abort() }
+  return { transport, address, close: () => sessions.abort() }
+}
+
+/**
+ * A session that breaks fails its streams first and then says so itself. Whoever calls again in between, or closes, makes the
+ * library drop a session that nobody listens to any more, and its word would then end the process.
+ */
+const guarded = (
+  sessions: Http2SessionManager,
+): Pick<Http2SessionManager, 'authority' | 'request' | 'notifyResponseByteRead'> => {
+  const known = new WeakSet<object>()
+  return {
+    authority: sessions.authority,
+    request: async (...given) => {
+      const stream = await sessions.request(...given)
+      const { session } = stream
+      if (session && !known.has(session)) {
+        known.add(session)
+        session.on('error', () => {})
+      }
+      return stream
+    },
+    notifyResponseByteRead: (stream) => sessions.notifyResponseByteRead(stream),
+  }
 }
 
 const unixScheme = 'unix:'
