@@ -57,7 +57,7 @@ describe('layers', () => {
     ['src/tables/lmdb/open.ts', `import { open } from 'lmdb'`],
     ['src/tables/dynamodb.ts', `import { call } from './dynamodb/call.ts'`],
     ['src/client/client.ts', `import { createClient } from '@connectrpc/connect/protocol'`],
-    ['src/cli/commands/run.ts', `import { createRuntime } from '../../runtime.ts'`],
+    ['src/cli/wire.ts', `import { createRuntime } from '../runtime.ts'`],
     ['machines/job.ts', `import type { Job } from '../src/jobs/job.ts'`],
   ])('the rule allows in %s: %s', (path, text) => {
     expect(importViolations(path, text)).toEqual([])

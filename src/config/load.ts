@@ -32,7 +32,7 @@ const shown = (key: string, value: unknown): string => {
   return ` = ${JSON.stringify(value).slice(0, 100)}`
 }
 
-const freeze = <T>(value: T): T => {
+export const freeze = <T>(value: T): T => {
   if (typeof value === 'object' && value !== null) {
     for (const part of Object.values(value)) freeze(part)
     Object.freeze(value)
