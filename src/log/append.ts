@@ -80,22 +80,27 @@ export const createAttemptLog = (deps: AppendDeps, config: ExecutionConfig, opti
     released,
   })
 
-  const flush = async ({ items: pages }: Sealed<Page>): Promise<void> => {
+  const flush = ({ items: pages }: Sealed<Page>): Promise<void> => {
     watched.flushed()
-    const items = await Promise.all(pages.map(({ item }) => item))
+    const items = pages.map(({ item }) => item)
+    // Nothing is waited for that is there: the first output of a quiet period leaves in the turn it came.
+    return items.every(isReady) ? store(items) : Promise.all(items).then(store)
+  }
+
+  const store = async (items: readonly StoredItem[]): Promise<void> => {
     try {
       await deps.publish(items)
     } catch (cause) {
       const code = isFault(cause) ? { code: cause.code } : {}
       if (!isRefusal(cause))
-        emit({ name: 'warning', text: `log items were not stored and will be tried again`, ...code })
+        emit({ name: 'warning', text: 'log items were not stored and will be tried again', ...code })
       throw cause
     }
   }
 
   const report = ({ items: pages, trigger, waitedMs, tookMs }: Flushed<Page>): void => {
     const events = pages.reduce((sum, { head }) => sum + head.endSequence - head.sequence + 1, 0)
-    const bytes = pages.reduce((sum, { item }) => sum + ('payload' in item ? item.payload.length : 0), 0)
+    const bytes = pages.reduce((sum, { item }) => sum + (isReady(item) ? item.payload.length : 0), 0)
     emit({ name: 'log.flushed', jobId, attempt, trigger, items: pages.length, events, bytes, waitedMs, tookMs })
   }
 
@@ -168,7 +173,10 @@ export const createAttemptLog = (deps: AppendDeps, config: ExecutionConfig, opti
       assert(startedAt === undefined, 'a log that starts twice')
       startedAt = now()
       hold.lineUp(single.processStart(info), startedAt)
-      starting = clock.setTimeout(() => batcher.flushNow(), 0)
+      starting = clock.setTimeout(() => {
+        // Alone in line: whatever came behind it has taken it along.
+        if (!hold.isAloft() && hold.waiting() !== undefined) batcher.flushNow()
+      }, 0)
     },
     output: (stream, bytes) => {
       check()
@@ -216,6 +224,8 @@ export const createAttemptLog = (deps: AppendDeps, config: ExecutionConfig, opti
 }
 
 const nameOf = (stream: number): StreamName => (stream === streams.stderr ? 'stderr' : 'stdout')
+
+const isReady = (item: StoredItem | Promise<StoredItem>): item is StoredItem => 'payload' in item
 
 const isRefusal = (cause: unknown): boolean => isFault(cause) && cause.retry === 'never'
 

@@ -10,7 +10,7 @@ import { varintSize, writeVarint } from './varint.ts'
 
 export interface LinePage {
   /** Whole lines of the chunk from `start` on, as many as there are and as fit; gives the place behind the last of them. */
-  addLines(stream: number, at: number, chunk: Buffer, start: number, countMax: number): number
+  addLines(stream: number, at: number, chunk: Buffer, start: number, most: LinesMax): number
   /** One output. False if there is no room for it. */
   add(stream: number, at: number, bytes: Uint8Array, start: number, end: number, continued: boolean): boolean
   count(): number
@@ -21,6 +21,13 @@ export interface LinePage {
   /** A JobEvent with the whole page. A view into the page: good until it is cleared. */
   encode(sequence: number, trigger: number, playbackIntervalMs: number): Uint8Array
   clear(): void
+}
+
+export interface LinesMax {
+  /** The most outputs in the page. */
+  readonly count: number
+  /** The longest line. */
+  readonly bytes: number
 }
 
 /** The most that the three numbers of a run take. */
@@ -99,17 +106,19 @@ export const createLinePage = (bytesMax: number): LinePage => {
   }
 
   return {
-    addLines: (stream, at, chunk, start, countMax) => {
-      makeLengthsRoom(lengthBytesMax * (countMax - count))
+    addLines: (stream, at, chunk, start, most) => {
+      const countMax = most.count - count
+      const lineMax = most.bytes
+      makeLengthsRoom(lengthBytesMax * countMax)
       const column = lengths
       let taken = start
       let lines = 0
       let left = room - runCost(stream, at)
       let place = lengthsEnd
-      for (let most = countMax - count; lines < most; lines++) {
+      for (; lines < countMax; lines++) {
         const found = chunk.indexOf(newline, taken)
-        if (found < 0) break
         const length = found + 1 - taken
+        if (found < 0 || length > lineMax) break
         left -= length + (length < 0x80 ? 1 : varintSize(length))
         if (left < 0) break
         if (length < 0x80) column[place++] = length

@@ -70,6 +70,7 @@ export const createPageHold = (
   const { clock, deflate } = deps
   const { maxBatchBytes, playbackIntervalMs } = config
   const size = createBatchSize(config)
+  const lineMax = Math.min(lineCapBytes, outputBytesMax(maxBatchBytes))
   const spare: LinePage[] = []
   let page = createLinePage(maxBatchBytes)
   let sequence = 1
@@ -101,13 +102,13 @@ export const createPageHold = (
 
   const addLines = (stream: number, at: number, chunk: Buffer, start: number): number => {
     const before = page.count()
-    const taken = page.addLines(stream, later(at), chunk, start, size.current())
+    const taken = page.addLines(stream, later(at), chunk, start, { count: size.current(), bytes: lineMax })
     if (taken > start) hooks.counted(stream, page.count() - before)
     if (page.count() >= size.current()) sealOpen('count')
     return taken
   }
 
-  const splitter = createSplitter({ add, addLines }, Math.min(lineCapBytes, outputBytesMax(maxBatchBytes)))
+  const splitter = createSplitter({ add, addLines }, lineMax)
 
   const isEmpty = (): boolean => page.count() === 0 && closed.length === 0 && !splitter.holds()
 
@@ -137,6 +138,8 @@ export const createPageHold = (
 
   /** An event that nobody waits for. Of reports of progress with nothing between them the newest is enough. */
   const place = (event: SingleEvent, at: number): void => {
+    // What is missing from here on begins behind what was written of the line.
+    if (event.type === eventTypes.outputCut) splitter.release(false)
     closePage('barrier')
     const last = closed.at(-1)
     if (event.type === eventTypes.progress && last?.head.type === event.type) {
