@@ -49,7 +49,7 @@ export const createWorker = (deps: WorkerDeps, options: WorkerOptions): Worker =
   const actor = createRoot(worker, { clock: deps.clock, input: { drainGraceMs: options.drainGraceMs } })
   const stopped = new Promise<void>((resolve) => actor.subscribe({ complete: resolve }))
   let pollers: Pollers | undefined
-  let state = 'polling'
+  let now = actor.getSnapshot()
   let isPolling = false
   let givingBack = 0
 
@@ -59,21 +59,22 @@ export const createWorker = (deps: WorkerDeps, options: WorkerOptions): Worker =
 
   /** Only what the machine may care about is told: a job that is over in no time must not cost an event. */
   const changed = (): void => {
-    if (state === 'saturated' && credits.free() > 0) actor.send({ type: 'freed' })
+    if (isTaking() && !now.hasTag('claiming') && credits.free() > 0) actor.send({ type: 'freed' })
     if (credits.unsettled() > 0) return
     for (const listener of idlers) listener()
     sayIfIdle()
   }
 
   const sayIfIdle = (): void => {
-    if (isStopping() && !isPolling && givingBack === 0 && credits.unsettled() === 0) actor.send({ type: 'idle' })
+    if (!isTaking() && !isPolling && givingBack === 0 && credits.unsettled() === 0 && now.status === 'active')
+      actor.send({ type: 'idle' })
   }
 
-  const isStopping = (): boolean => state === 'draining' || state === 'signalling' || state === 'halting'
+  const isTaking = (): boolean => now.hasTag('taking')
 
   const taken = (claims: readonly Claim[], askedAt: number): void => {
     for (const claim of claims) {
-      if (credits.free() > 0 && !isStopping()) launcher.launch(claim, askedAt)
+      if (credits.free() > 0 && isTaking()) launcher.launch(claim, askedAt)
       else void giveBack(claim)
     }
   }
@@ -81,19 +82,23 @@ export const createWorker = (deps: WorkerDeps, options: WorkerOptions): Worker =
   /** More than there was room for, or too late. Who cannot be given back comes back by itself when its lease has passed. */
   const giveBack = async ({ hold }: Claim): Promise<void> => {
     givingBack += 1
-    await deps.service.release(hold).catch(() => {})
+    try {
+      await deps.service.release(hold)
+    } catch {
+      // See above.
+    }
     givingBack -= 1
     sayIfIdle()
   }
 
   const obey = (snapshot: SnapshotFrom<typeof worker>): void => {
-    const before = state
-    state = snapshot.value
-    if (state === before) return
-    if (state === 'saturated') pollers?.recall()
-    if (isStopping() && !wasStopping(before)) stopPolling()
-    if (state === 'signalling') launcher.urge('drain')
-    if (state === 'halting') launcher.urge('halt')
+    const before = now
+    now = snapshot
+    const has = (tag: Parameters<typeof now.hasTag>[0]): boolean => now.hasTag(tag) && !before.hasTag(tag)
+    if (isTaking() && !now.hasTag('claiming')) pollers?.recall()
+    if (!isTaking() && before.hasTag('taking')) stopPolling()
+    if (has('signalling')) launcher.urge('drain')
+    if (has('halting')) launcher.urge('halt')
   }
 
   const stopPolling = (): void => {
@@ -108,14 +113,14 @@ export const createWorker = (deps: WorkerDeps, options: WorkerOptions): Worker =
   actor.subscribe(obey)
   actor.start()
   const stop = (type: 'stop' | 'stopNow'): Promise<void> => {
-    if (state !== 'stopped') actor.send({ type })
+    if (now.status === 'active') actor.send({ type })
     return stopped
   }
   return {
     id,
     slots: options.slots,
     start: () => {
-      if (pollers !== undefined || isStopping() || state === 'stopped') return
+      if (pollers !== undefined || !isTaking()) return
       isPolling = true
       pollers = startPollers(
         {
@@ -124,7 +129,7 @@ export const createWorker = (deps: WorkerDeps, options: WorkerOptions): Worker =
           workerId: id,
           taken,
           filled: () => {
-            if (state === 'polling') actor.send({ type: 'filled' })
+            if (now.hasTag('claiming')) actor.send({ type: 'filled' })
           },
         },
         options,
@@ -140,5 +145,3 @@ export const createWorker = (deps: WorkerDeps, options: WorkerOptions): Worker =
     },
   }
 }
-
-const wasStopping = (state: string): boolean => state !== 'polling' && state !== 'saturated'

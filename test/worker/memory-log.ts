@@ -26,6 +26,8 @@ export const entryOf = ({ type, timestamp, payload }: StoredItem): Entry => ({
 export interface MemoryLogOptions {
   /** Bytes that may wait to be published before the writer has to. */
   readonly highWater?: number
+  /** Told how many bytes wait. */
+  readonly waits?: (bytes: number) => void
 }
 
 /** A small log that keeps the promises of the port: order, back-pressure, retries, one call at a time. */
@@ -35,8 +37,10 @@ export const createMemoryLog = (
   publish: (items: readonly StoredItem[]) => Promise<Renewal>,
   options: MemoryLogOptions = {},
 ): AttemptLog & { readonly watched: boolean } => {
+  const { highWater = 1_000_000 } = options
   let sequence = 0
   let waiting: StoredItem[] = []
+  const sizes = new Map<StoredItem, number>()
   let bytesWaiting = 0
   let state: 'open' | 'finished' | 'abandoned' = 'open'
   let started = false
@@ -58,8 +62,11 @@ export const createMemoryLog = (
     if (state === 'finished') throw new Error(`event ${type} after the end of ${hold.jobId}#${hold.attempt}`)
     if (!started) throw new Error('the log was not started')
     sequence += 1
-    waiting.push(itemOf(sequence, type, clock.now(), data))
+    const item = itemOf(sequence, type, clock.now(), data)
+    waiting.push(item)
+    sizes.set(item, bytes)
     bytesWaiting += bytes
+    options.waits?.(bytesWaiting)
   }
 
   const flush = (): Promise<void> => {
@@ -85,7 +92,8 @@ export const createMemoryLog = (
         continue
       }
       waiting = waiting.slice(items.length)
-      bytesWaiting = 0
+      for (const item of items) bytesWaiting -= sizes.get(item) ?? 0
+      if (bytesWaiting > highWater) continue
       room?.resolve()
       room = undefined
     }
@@ -105,7 +113,7 @@ export const createMemoryLog = (
     output: (stream, bytes) => {
       add(eventTypes.output, { stream, text: Buffer.from(bytes).toString('latin1') }, bytes.length)
       if (publishing === undefined) queueMicrotask(flushQuietly)
-      if (bytesWaiting <= (options.highWater ?? 1_000_000)) return undefined
+      if (bytesWaiting <= highWater) return undefined
       if (room === undefined) {
         let resolve = () => {}
         const promise = new Promise<void>((done) => {
