@@ -125,6 +125,17 @@ const layers: readonly Layer[] = [
     imports: ['profiles', 'config', 'queues', 'tables', 'consume', 'write-behind'].map((name) => `src/${name}/**`),
   },
   {
+    files: 'src/provision/**',
+    imports: [
+      'src/provision/**',
+      'src/tables/**',
+      'src/queues/**',
+      'src/jobs/keys.ts',
+      'src/log/keys.ts',
+      'src/config/**',
+    ],
+  },
+  {
     files: 'src/sim/**',
     imports: ['src/**', 'machines/**', 'api/gen/**'],
     except: ['src/cli/**', 'src/profiles/aws.ts', 'src/profiles/embedded.ts', ...vendorAdapters],

@@ -13,12 +13,14 @@ export interface ProvisionOptions extends Pick<SqsConnection, 'region' | 'endpoi
 }
 
 /** Seconds, as text, as the service wants it. There is no redrive policy: what is a dead letter is ours to say. */
-const attributes = {
+export const queueAttributes = {
   ReceiveMessageWaitTimeSeconds: '20',
   MessageRetentionPeriod: '1209600',
   VisibilityTimeout: '300',
 }
-const parts: readonly Part[] = ['high', 'normal', 'low', 'dead']
+/** At rest, with keys that the service keeps. */
+export const encryption = { SqsManagedSseEnabled: 'true' }
+export const queueParts: readonly Part[] = ['high', 'normal', 'low', 'dead']
 
 /** Creates the queues that are not there and corrects those that are. Calling it again changes nothing. */
 export const provisionQueues = async (
@@ -39,7 +41,7 @@ export const provisionQueues = async (
     await call((abortSignal) => client.send(change, { abortSignal }))
     return found
   }
-  const wanted = options.encrypted === false ? attributes : { ...attributes, SqsManagedSseEnabled: 'true' }
+  const wanted = options.encrypted === false ? queueAttributes : { ...queueAttributes, ...encryption }
   /** The second way is for a queue that is there already and differs. */
   const ensure = async (name: string): Promise<string> => {
     const ways = [() => create(name, wanted), () => correct(name, wanted)]
@@ -59,7 +61,7 @@ export const provisionQueues = async (
   try {
     const entries = options.queues.map(async (queue) => {
       const urls = await Promise.all(
-        parts.map(async (part) => [part, await ensure(nameOf(options.prefix, queue, part))]),
+        queueParts.map(async (part) => [part, await ensure(nameOf(options.prefix, queue, part))]),
       )
       return [queue, Object.fromEntries(urls) as QueueUrls] as const
     })

@@ -68,9 +68,10 @@ const unless = (name: string) => (error: unknown) => {
   throw error
 }
 
-type TableInput = CreateTableCommandInput & { readonly TableName: string }
+export type TableInput = CreateTableCommandInput & { readonly TableName: string }
 
-const tableInput = (schema: TableSchema, TableName: string): TableInput => {
+/** A table as the service is asked for it. */
+export const tableInput = (schema: TableSchema, TableName: string): TableInput => {
   const indexes = Object.entries(schema.indexes)
   const keys = [schema, ...Object.values(schema.indexes)]
   const types = new Map<string, 'S' | 'N'>()
