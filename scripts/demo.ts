@@ -5,7 +5,10 @@ import { crc32 } from 'node:zlib'
 import { createRuntime } from '../src/index.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'millrace-demo-'))
-const runtime = await createRuntime({ embedded: { directory }, jobs: { retry: { maxAttempts: 2, backoffBaseMs: 0 } } })
+const runtime = await createRuntime(
+  { embedded: { directory }, jobs: { retry: { maxAttempts: 2, backoffBaseMs: 0 } } },
+  { work: 'none' },
+)
 const { store, workerPrefix } = runtime
 
 const params = { kind: 'handler', name: 'greet', input: { name: 'Ada' } } as const

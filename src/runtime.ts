@@ -1,17 +1,37 @@
+import { unpackItems } from './client/unpack.ts'
+import type { FollowedEvent, FollowedItem } from './client/watch.ts'
 import { loadOptions } from './config/load.ts'
 import type { Options } from './config/options.ts'
+import { JobUnknown } from './jobs/faults.ts'
+import type { Claim, Job } from './jobs/job.ts'
 import { jobsTable } from './jobs/keys.ts'
+import { createNotices } from './jobs/notices.ts'
 import { createSigner, type SigningKey } from './jobs/signer.ts'
 import { storedSigningKey } from './jobs/signing-keys.ts'
 import { createStore, type JobStore } from './jobs/store.ts'
 import { createSweeper } from './jobs/sweeper.ts'
+import { tellingStore } from './jobs/telling-store.ts'
 import { createTokens, type Tokens } from './jobs/tokens.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
+import { isFault } from './kernel/fault.ts'
 import { createIds } from './kernel/ids.ts'
 import { type Random, systemRandom } from './kernel/random.ts'
-import { eventsTable } from './log/keys.ts'
+import { createAttemptLog } from './log/append.ts'
+import { createFollower } from './log/follow.ts'
+import type { Follower, FollowRequest } from './log/follower.ts'
+import { eventsTable, logId } from './log/keys.ts'
+import { createTails } from './log/tail.ts'
+import { bareEnd, encodeEvents, endAfter } from './log/whole-event.ts'
 import type { Profile, ProfileDeps } from './profiles/profile.ts'
+import type { Address, Server } from './rpc/server.ts'
 import { type Emit, silent } from './telemetry/events.ts'
+import type { Exec } from './worker/exec.ts'
+import { createHandlers, type Handler } from './worker/handlers.ts'
+import { createLocalService } from './worker/local-service.ts'
+import { createOwnJobs } from './worker/own-jobs.ts'
+import type { WorkerService } from './worker/service.ts'
+import { createSystemExec } from './worker/system-exec.ts'
+import { createWorker, type Worker } from './worker/worker.ts'
 
 export interface RuntimeDeps {
   readonly clock?: Clock
@@ -19,15 +39,44 @@ export interface RuntimeDeps {
   readonly emit?: Emit
   /** Called when the storage can no longer be trusted; the owner of the process ends it. */
   readonly fatal?: (error: unknown) => void
+  /** Functions of this process that jobs name. */
+  readonly handlers?: Readonly<Record<string, Handler>>
+  /** The environment that programs may see part of; nothing of it if left out. `worker.environment` says which part. */
+  readonly environment?: Readonly<Record<string, string>>
+  readonly exec?: Exec
+  /** Which jobs run in this process: all that come, only those that were enqueued through it, or none. */
+  readonly work?: 'all' | 'own' | 'none'
 }
 
-export interface Runtime {
+export interface ServeOptions {
+  /** Where to listen; the host and the port of the options if left out. */
+  readonly listen?: readonly Address[]
+  /** A token that was made for this machine. Not enough to listen beyond it. */
+  readonly localToken?: string
+}
+
+/** Jobs in this process: the store, the worker, the logs and, if asked for, the API. */
+export interface Runtime extends Pick<JobStore, 'enqueue' | 'enqueueMany' | 'get' | 'list' | 'cancel'> {
+  /** Starts a job again that has FAILED or was CANCELLED; `run` is the one the caller saw, or whichever there is. */
+  retry(jobId: string, run?: number): Promise<{ readonly run: number }>
+  /** The events of a job: what is stored, then what comes, to the end of the job. */
+  follow(request: string | FollowRequest): AsyncGenerator<FollowedEvent, void, void>
+  /** The same as stored items. */
+  followBatches(request: FollowRequest): AsyncGenerator<FollowedItem, void, void>
+  deadLetters(queue: string, limit: number): Promise<readonly { readonly body: string; readonly reason: string }[]>
+  /** Opens the API. */
+  serve(how?: ServeOptions): Promise<Server>
   readonly store: JobStore
   readonly tokens: Tokens
+  readonly worker: Worker | undefined
+  /** With `work: 'own'`, how many of the jobs that came through this process have not ended. */
+  readonly ownLeft: number
   /** Begins the id of every worker of this process, so that its death can be told from it. */
   readonly workerPrefix: string
   /** Ends what is under way, stores what was given, lets go of the storage. Calling it twice is fine. */
   stop(): Promise<void>
+  /** The same without waiting for what runs: programs are killed and their jobs given back. */
+  stopNow(): Promise<void>
 }
 
 export const schemas = [jobsTable, eventsTable]
@@ -38,7 +87,7 @@ export const createRuntime = async (given: unknown, deps: RuntimeDeps = {}): Pro
   const { clock = systemClock, random = systemRandom, emit = silent, fatal = rethrow } = deps
   const profile = await openProfile({ clock, random, emit, fatal, schemas }, options)
   try {
-    return await assemble({ clock, random, emit }, profile, options)
+    return await assemble({ ...deps, clock, random, emit }, profile, options)
   } catch (error) {
     // Whoever cannot start must not go on holding the data directory.
     await profile.close()
@@ -46,34 +95,184 @@ export const createRuntime = async (given: unknown, deps: RuntimeDeps = {}): Pro
   }
 }
 
-const assemble = async (
-  { clock, random, emit }: Required<Pick<RuntimeDeps, 'clock' | 'random' | 'emit'>>,
-  profile: Profile,
-  options: Options,
-): Promise<Runtime> => {
+type Ports = RuntimeDeps & Required<Pick<RuntimeDeps, 'clock' | 'random' | 'emit'>>
+
+const assemble = async (deps: Ports, profile: Profile, options: Options): Promise<Runtime> => {
+  const { clock, random, emit, exec = createSystemExec({ clock }), work = 'all' } = deps
+  const { tables, queue, workerPrefix } = profile
   const signer = createSigner(await signingKeys(profile, random, options))
   const ids = createIds(clock, random)
-  const { tables, queue } = profile
-  const store = createStore({ tables, queue, clock, random, ids, options: options.jobs, emit, signer })
-  if (profile.deadWorkers !== undefined) await store.sweep.expireWorkers(profile.deadWorkers)
-  const sweep = {
-    ...store.sweep,
-    run: async () => {
-      const swept = await store.sweep.run()
-      await profile.purge?.()
-      return swept
-    },
+  const notices = createNotices()
+  const bare = createStore({ tables, queue, clock, random, ids, options: options.jobs, emit, signer })
+  const told = tellingStore(bare, notices, clock)
+  const tails = createTails({ clock, emit })
+  const service = createLocalService({ store: told, notices, stored: tails.offer })
+  const own = work === 'own' ? createOwnJobs({ clock, service, claimJob: told.claimJob }) : undefined
+  const store = own ? notingStore(told, own.add) : told
+  const follower = createFollower({
+    tables,
+    clock,
+    emit,
+    tails,
+    look: (jobId) => statusOf(store, jobId),
+    unknown: (jobId) => new JobUnknown(jobId),
+    watch: store.watch,
+    listen: notices.listen,
+  })
+  await buryDead(store, exec, profile.deadWorkers)
+  const sweeper = createSweeper({ clock, random, emit, sweep: sweepAndPurge(store, profile) }, options.jobs)
+  const worker = work === 'none' ? undefined : startWorker({ ...deps, exec }, own ?? service, profile, options)
+  const tokens = createTokens({ clock, signer })
+  const servers = new Set<Server>()
+
+  /** Workers first: whoever watches them sees how their jobs end. */
+  const stop = async (end: (running: Worker) => Promise<void>): Promise<void> => {
+    if (worker) await end(worker)
+    await Promise.all([...servers].map((server) => server.stop()))
+    await sweeper.stop()
+    await profile.close()
   }
-  const sweeper = createSweeper({ clock, random, emit, sweep }, options.jobs)
   let stopping: Promise<void> | undefined
+
+  const followBatches = (request: FollowRequest) => itemsOf(follower, request)
   return {
+    enqueue: store.enqueue,
+    enqueueMany: store.enqueueMany,
+    get: store.get,
+    list: store.list,
+    cancel: store.cancel,
+    retry: async (jobId, run) => store.redrive(jobId, run ?? (await store.get(jobId)).run),
+    follow: (request) => unpackItems(followBatches(typeof request === 'string' ? { jobId: request } : request)),
+    followBatches,
+    deadLetters: queue.deadLetters,
+    serve: async ({ listen, localToken } = {}) => {
+      const [{ createServer }, { unpackToWire }] = await Promise.all([
+        import('./rpc/server.ts'),
+        import('./rpc/unpack.ts'),
+      ])
+      const server = await createServer(
+        {
+          clock,
+          emit,
+          store,
+          worker: service,
+          tokens,
+          follower,
+          unpack: unpackToWire,
+          encodeEvents,
+          bareEnd: (hold, end, after) =>
+            endAfter(tables, logId(hold.jobId, hold.attempt), end, after, Math.floor(clock.now())),
+          deadLetters: queue.deadLetters,
+          ...(localToken === undefined ? {} : { localToken }),
+        },
+        { ...options.server, ...(listen ? { listen } : {}) },
+      )
+      servers.add(server)
+      return server
+    },
     store,
-    tokens: createTokens({ clock, signer }),
-    workerPrefix: profile.workerPrefix,
+    tokens,
+    worker,
+    get ownLeft() {
+      return own?.left ?? 0
+    },
+    workerPrefix,
     stop: () => {
-      stopping ??= sweeper.stop().then(() => profile.close())
+      stopping ??= stop((running) => running.stop())
       return stopping
     },
+    stopNow: () => {
+      // Also while it drains: the worker hears it at once, and whoever waits for the end hears of the same end.
+      const ended = worker?.stopNow() ?? Promise.resolve()
+      stopping ??= stop(() => ended)
+      return stopping
+    },
+  }
+}
+
+const startWorker = (
+  deps: Ports & { readonly exec: Exec },
+  service: WorkerService,
+  profile: Profile,
+  options: Options,
+): Worker => {
+  const { clock, random, emit } = deps
+  const worker = createWorker(
+    {
+      ...deps,
+      service,
+      handlers: createHandlers(deps.handlers),
+      environment: deps.environment ?? {},
+      workerPrefix: profile.workerPrefix,
+      createLog: ({ job, hold }: Claim, publish) =>
+        createAttemptLog({ clock, random, emit, publish }, job.execution, {
+          jobId: hold.jobId,
+          attempt: hold.attempt,
+          watchedFloorMs: profile.watchedFloorMs,
+        }),
+      bareEnd: (_, end) => bareEnd(end, 1, Math.floor(clock.now())),
+    },
+    { ...options.worker, queues: options.worker.queues.length > 0 ? options.worker.queues : options.jobs.queues },
+  )
+  worker.start()
+  return worker
+}
+
+/** What an earlier process left running is stopped before its jobs can run again. */
+const buryDead = async (store: JobStore, exec: Exec, deadWorkers: string | undefined): Promise<void> => {
+  if (deadWorkers === undefined) return
+  const held = await store.sweep.heldBy(deadWorkers)
+  await Promise.all(held.map(({ jobId, attempt }) => exec.killLeftovers?.(jobId, attempt)))
+  await store.sweep.expireWorkers(deadWorkers)
+}
+
+/** A store that notes what is enqueued through it. */
+const notingStore = (store: JobStore, note: (jobId: string, queue: string) => void): JobStore => ({
+  ...store,
+  enqueue: async (request) => {
+    const answer = await store.enqueue(request)
+    note(answer.jobId, request.queue)
+    return answer
+  },
+  enqueueMany: async (requests) => {
+    const answers = await store.enqueueMany(requests)
+    for (const [index, answer] of answers.entries()) {
+      if (!isFault(answer)) note(answer.jobId, requests[index]?.queue as string)
+    }
+    return answers
+  },
+})
+
+const sweepAndPurge = (store: JobStore, profile: Profile): JobStore['sweep'] => ({
+  ...store.sweep,
+  run: async () => {
+    const swept = await store.sweep.run()
+    await profile.purge?.()
+    return swept
+  },
+})
+
+/** What a follower must know of a job. */
+const statusOf = async (store: JobStore, jobId: string) => {
+  try {
+    const { state, attempt, execution, result, error }: Job = await store.get(jobId)
+    return { state, attempt, batchSizeBound: execution.batchSizeBound, result, error }
+  } catch (error) {
+    if (isFault(error) && error.code === 'JOB_UNKNOWN') return undefined
+    throw error
+  }
+}
+
+/** Items with the first sequence that is wanted of each, without signs of life, which only a connection needs. */
+async function* itemsOf(follower: Follower, request: FollowRequest): AsyncGenerator<FollowedItem, void, void> {
+  let first: number | undefined
+  for await (const entry of follower.follow(request)) {
+    if ('marker' in entry) {
+      if (entry.marker.kind !== 'keepAlive') yield entry
+      continue
+    }
+    first ??= entry.attempt
+    yield { ...entry, fromSequence: entry.attempt === first ? (request.fromSequence ?? 1) : 1 }
   }
 }
 

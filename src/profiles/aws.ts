@@ -37,6 +37,7 @@ export const openAws = async (deps: ProfileDeps, options: Options): Promise<Prof
   return {
     tables,
     queue,
+    watchedFloorMs: 100,
     workerPrefix: freshPrefix(deps.random),
     close: async () => {
       await queue.close()

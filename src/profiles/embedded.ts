@@ -15,6 +15,7 @@ export const openEmbedded = async (deps: ProfileDeps, options: Options): Promise
   return {
     tables,
     queue,
+    watchedFloorMs: 0,
     purge: () => local.purge(Math.floor(deps.clock.now() / 1000), purgeMax),
     workerPrefix: `${local.holderNonce}/`,
     ...(local.previous?.died === 'proved' ? { deadWorkers: `${local.previous.nonce}/` } : {}),

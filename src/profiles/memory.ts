@@ -12,6 +12,7 @@ export const openMemory = async (deps: ProfileDeps, options: Options): Promise<P
   return {
     tables,
     queue,
+    watchedFloorMs: 0,
     purge: () => local.purge(Math.floor(deps.clock.now() / 1000), purgeMax),
     workerPrefix: freshPrefix(deps.random),
     close: async () => {

@@ -11,6 +11,8 @@ export interface Profile {
   readonly queue: Queue
   /** Deletes some of what has expired, where the backend does not do so itself; how many rows it deleted. */
   readonly purge?: () => Promise<number>
+  /** The least time between two flushes of output for somebody who watches; more than nothing where each flush costs. */
+  readonly watchedFloorMs: number
   /** Stands before the ids of this process's workers. */
   readonly workerPrefix: string
   /** The prefix of workers that are known to be dead, because the process they lived in is. */

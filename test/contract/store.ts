@@ -37,8 +37,8 @@ export const storeContract = (name: string, open: () => Promise<StoreFixture>): 
     beforeAll(async () => {
       fixture = await open()
       const options = { jobs: { queues: ['default', 'other', 'slow'] }, ...fixture.options }
-      a = await createRuntime(options, { clock })
-      b = fixture.processes === 2 ? await createRuntime(options, { clock }) : a
+      a = await createRuntime(options, { clock, work: 'none' })
+      b = fixture.processes === 2 ? await createRuntime(options, { clock, work: 'none' }) : a
     })
     afterAll(async () => {
       await a.stop()

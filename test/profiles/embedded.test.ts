@@ -35,12 +35,12 @@ storeContract('the memory profile', async () => ({
 describe('the embedded profile', () => {
   test('jobs, messages and the signing key are there again after a restart', async () => {
     const options = { embedded: { directory: aDirectory() } }
-    const first = await createRuntime(options)
+    const first = await createRuntime(options, { work: 'none' })
     const { jobId } = await first.store.enqueue(aRequest())
     const hold = { jobId, queue: 'default', attempt: 1 }
     const token = first.tokens.issue(hold, 60_000)
     await first.stop()
-    const second = await createRuntime(options)
+    const second = await createRuntime(options, { work: 'none' })
     expect(second.tokens.verify(token)).toEqual(hold)
     const [claim] = await second.store.claim({ queue: 'default', workerId: 'w', max: 1, waitMs: 5_000 })
     expect(claim?.hold).toEqual(hold)
@@ -59,7 +59,7 @@ describe('the embedded profile', () => {
       },
     }
     await expect(createRuntime({ embedded }, { random })).rejects.toThrow('no chance of a signing key')
-    const runtime = await createRuntime({ embedded })
+    const runtime = await createRuntime({ embedded }, { work: 'none' })
     await runtime.stop()
   })
 
@@ -74,7 +74,7 @@ describe('the embedded profile', () => {
     const clock = createShiftedClock()
     const runtime = await createRuntime(
       { embedded: { directory: aDirectory() }, jobs: { retentionMs: 60_000 } },
-      { clock },
+      { clock, work: 'none' },
     )
     const { store } = runtime
     const { jobId } = await store.enqueue(aRequest())
