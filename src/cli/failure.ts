@@ -57,9 +57,10 @@ export interface Failure {
   readonly line: string
 }
 
-export const failureOf = (error: unknown, debug = false): Failure => {
+/** `command` is the one that was asked for, where the failure does not name one itself. */
+export const failureOf = (error: unknown, debug = false, command?: string): Failure => {
   if (error instanceof UsageInvalid) {
-    const help = ['millrace', error.command, '--help'].filter(Boolean).join(' ')
+    const help = ['millrace', error.command ?? command, '--help'].filter(Boolean).join(' ')
     return { exit: exitCodes.usage, line: lineOf(error.message, `Run ${help}`) }
   }
   if (!isFault(error)) return { exit: exitCodes.internal, line: internal(error, debug) }
@@ -72,7 +73,9 @@ export const failureOf = (error: unknown, debug = false): Failure => {
 
 /** `millrace: what is wrong. What to do.` */
 export const lineOf = (what: string, advice: string): string =>
-  `${ownMark} ${plainText(what).replace(/\.$/, '')}.${advice === '' ? '' : ` ${advice}.`}\n`
+  `${ownMark} ${ended(plainText(what))}${advice === '' ? '' : ` ${advice}.`}\n`
+
+const ended = (sentence: string): string => (/[.?!]$/.test(sentence) ? sentence : `${sentence}.`)
 
 const internal = (error: unknown, debug: boolean): string => {
   const name = error instanceof Error ? error.name : typeof error

@@ -50,8 +50,13 @@ export const main = async (deps: MainDeps): Promise<number> => {
     return exit
   } catch (error) {
     if (error instanceof Answered) return exitCodes.ok
-    const failure = failureOf(error, deps.env['MILLRACE_DEBUG'] === '1')
+    const failure = failureOf(error, deps.env['MILLRACE_DEBUG'] === '1', askedFor(deps.argv))
     if (failure.line !== '') deps.complain(failure.line)
     return failure.exit
   }
+}
+
+const askedFor = (argv: readonly string[]): string | undefined => {
+  const dashes = argv.indexOf('--')
+  return argv.slice(0, dashes === -1 ? argv.length : dashes).find((word) => Object.hasOwn(commands, word))
 }

@@ -42,9 +42,6 @@ export const createProgram = (deps: ProgramDeps): Command => {
   declareServices(program, deps)
   declareTools(program, deps)
   program.addHelpText('after', '\nThe first thing to try: millrace run -- echo hello')
-  program.action(() => {
-    throw new UsageInvalid('there is no command to do')
-  })
   guard(program, deps, [])
   return program
 }
@@ -67,10 +64,11 @@ const guard = (command: Command, deps: ProgramDeps, path: readonly string[]): vo
   for (const below of command.commands) guard(below, deps, [...path, below.name()])
 }
 
-const answers = new Set(['commander.helpDisplayed', 'commander.version', 'commander.help'])
-
 const translated = (error: CommanderError, command: string): Error => {
-  if (answers.has(error.code)) return new Answered()
+  if (error.exitCode === 0) return new Answered()
+  // The parser would print the whole help where it wants a command.
+  if (error.code === 'commander.help')
+    return new UsageInvalid('a command is missing', command === '' ? {} : { command })
   const text = error.message
     .replace(/^error: /, '')
     .split('\n')
