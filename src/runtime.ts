@@ -22,7 +22,7 @@ import type { Follower, FollowRequest } from './log/follower.ts'
 import { eventsTable, logId } from './log/keys.ts'
 import { createTails } from './log/tail.ts'
 import { bareEnd, encodeEvents, endAfter } from './log/whole-event.ts'
-import type { Profile, ProfileDeps } from './profiles/profile.ts'
+import { freshPrefix, type Profile, type ProfileDeps } from './profiles/profile.ts'
 import type { Address, Server } from './rpc/server.ts'
 import { type Emit, silent } from './telemetry/events.ts'
 import type { Exec } from './worker/exec.ts'
@@ -190,10 +190,20 @@ const assemble = async (deps: Ports, profile: Profile, options: Options): Promis
   }
 }
 
+/** Workers alone, for a store that is elsewhere. */
+export const createRemoteWorker = (given: unknown, service: WorkerService, deps: RuntimeDeps = {}): Worker => {
+  const { clock = systemClock, random = systemRandom, emit = silent } = deps
+  const ports = { ...deps, clock, random, emit, exec: deps.exec ?? createSystemExec({ clock }) }
+  return startWorker(ports, service, { workerPrefix: freshPrefix(random), watchedFloorMs: remoteFloorMs }, loadOptions(given))
+}
+
+/** Each flush for somebody who watches is a call over the network. */
+const remoteFloorMs = 20
+
 const startWorker = (
   deps: Ports & { readonly exec: Exec },
   service: WorkerService,
-  profile: Profile,
+  profile: Pick<Profile, 'workerPrefix' | 'watchedFloorMs'>,
   options: Options,
 ): Worker => {
   const { clock, random, emit } = deps

@@ -9,8 +9,8 @@ import type { Ids } from '../kernel/ids.ts'
 import type { DeadLetter } from '../queues/port.ts'
 import type { Call } from './caller.ts'
 import { enqueue, enqueueMany } from './enqueue.ts'
-import { IdAmbiguous, ServerFault } from './faults.ts'
 import { jobOf, stateOf, wireState } from './job-wire.ts'
+import { candidatesMax, resolveId } from './resolve-id.ts'
 
 export interface ListRequest extends Partial<StoreListRequest> {
   /** Only ids that begin so. */
@@ -42,10 +42,6 @@ export interface JobsDeps {
   readonly ids: Ids
 }
 
-/** How many jobs a fault lists. */
-const candidatesMax = 10
-const fullIdLength = 36
-
 export const createJobs = (deps: JobsDeps): Jobs => {
   const { call, ids } = deps
   const service = createClient(JobService, deps.transport)
@@ -76,22 +72,7 @@ export const createJobs = (deps: JobsDeps): Jobs => {
     get,
     list,
     listPages,
-    resolveId: async (given) => {
-      const prefix = given.toLowerCase()
-      if (prefix.length === fullIdLength) return prefix
-      const found: string[] = []
-      // An empty prefix would mean every job, which nobody means.
-      if (prefix) {
-        for await (const { id } of list({ idPrefix: prefix, limit: candidatesMax + 1 })) {
-          if (found.length > candidatesMax) break
-          found.push(id)
-        }
-      }
-      const [first] = found
-      if (first === undefined) throw new ServerFault('JOB_UNKNOWN', `no job's id begins with '${given}'`, 'never')
-      if (found.length === 1) return first
-      throw new IdAmbiguous(given, found.slice(0, candidatesMax), found.length > candidatesMax)
-    },
+    resolveId: (given) => resolveId(given, (idPrefix) => list({ idPrefix, limit: candidatesMax + 1 })),
     cancel: (jobId) =>
       call({ twice: 'safe' }, async (options) => {
         const { state, requested } = await service.cancelJob({ jobId }, options)

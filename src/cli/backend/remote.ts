@@ -1,0 +1,19 @@
+import { createClient } from '../../client/connect.ts'
+import { unpackChunks } from '../../client/unpack.ts'
+import type { Target } from '../context.ts'
+import type { JobsClient } from '../jobs-client.ts'
+import { jobsOf } from '../jobs-of-client.ts'
+import type { BackendDeps } from './backend.ts'
+import { chunkEvents } from './chunk-events.ts'
+
+/** A server's jobs. Asks for one of them at once, so that nobody finds out later that nobody answers. */
+export const connect = async ({ clock, random }: BackendDeps, { address, token }: Target): Promise<JobsClient> => {
+  const client = createClient({ address, token, clock, random })
+  try {
+    await client.listPages({ limit: 1 }).next()
+  } catch (error) {
+    client.close()
+    throw error
+  }
+  return jobsOf(client, (request) => chunkEvents(unpackChunks(client.followBatches(request))))
+}
