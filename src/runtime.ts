@@ -1,4 +1,4 @@
-import { unpackItems } from './client/unpack.ts'
+import { unpackItems, wantedItems } from './client/unpack.ts'
 import type { FollowedEvent, FollowedItem } from './client/watch.ts'
 import { loadOptions } from './config/load.ts'
 import type { Options } from './config/options.ts'
@@ -6,6 +6,7 @@ import { JobUnknown } from './jobs/faults.ts'
 import type { Claim, Job } from './jobs/job.ts'
 import { jobsTable } from './jobs/keys.ts'
 import { createNotices } from './jobs/notices.ts'
+import { notingStore } from './jobs/noting-store.ts'
 import { createSigner, type SigningKey } from './jobs/signer.ts'
 import { storedSigningKey } from './jobs/signing-keys.ts'
 import { createStore, type JobStore } from './jobs/store.ts'
@@ -18,7 +19,7 @@ import { createIds } from './kernel/ids.ts'
 import { type Random, systemRandom } from './kernel/random.ts'
 import { createAttemptLog } from './log/append.ts'
 import { createFollower } from './log/follow.ts'
-import type { Follower, FollowRequest } from './log/follower.ts'
+import type { FollowRequest } from './log/follower.ts'
 import { eventsTable, logId } from './log/keys.ts'
 import { createTails } from './log/tail.ts'
 import { bareEnd, encodeEvents, endAfter } from './log/whole-event.ts'
@@ -134,7 +135,7 @@ const assemble = async (deps: Ports, profile: Profile, options: Options): Promis
   }
   let stopping: Promise<void> | undefined
 
-  const followBatches = (request: FollowRequest) => itemsOf(follower, request)
+  const followBatches = (request: FollowRequest) => wantedItems(follower.follow(request), request)
   return {
     enqueue: store.enqueue,
     enqueueMany: store.enqueueMany,
@@ -194,7 +195,12 @@ const assemble = async (deps: Ports, profile: Profile, options: Options): Promis
 export const createRemoteWorker = (given: unknown, service: WorkerService, deps: RuntimeDeps = {}): Worker => {
   const { clock = systemClock, random = systemRandom, emit = silent } = deps
   const ports = { ...deps, clock, random, emit, exec: deps.exec ?? createSystemExec({ clock }) }
-  return startWorker(ports, service, { workerPrefix: freshPrefix(random), watchedFloorMs: remoteFloorMs }, loadOptions(given))
+  return startWorker(
+    ports,
+    service,
+    { workerPrefix: freshPrefix(random), watchedFloorMs: remoteFloorMs },
+    loadOptions(given),
+  )
 }
 
 /** Each flush for somebody who watches is a call over the network. */
@@ -236,23 +242,6 @@ const buryDead = async (store: JobStore, exec: Exec, deadWorkers: string | undef
   await store.sweep.expireWorkers(deadWorkers)
 }
 
-/** A store that notes what is enqueued through it. */
-const notingStore = (store: JobStore, note: (jobId: string, queue: string) => void): JobStore => ({
-  ...store,
-  enqueue: async (request) => {
-    const answer = await store.enqueue(request)
-    note(answer.jobId, request.queue)
-    return answer
-  },
-  enqueueMany: async (requests) => {
-    const answers = await store.enqueueMany(requests)
-    for (const [index, answer] of answers.entries()) {
-      if (!isFault(answer)) note(answer.jobId, requests[index]?.queue as string)
-    }
-    return answers
-  },
-})
-
 const sweepAndPurge = (store: JobStore, profile: Profile): JobStore['sweep'] => ({
   ...store.sweep,
   run: async () => {
@@ -270,19 +259,6 @@ const statusOf = async (store: JobStore, jobId: string) => {
   } catch (error) {
     if (isFault(error) && error.code === 'JOB_UNKNOWN') return undefined
     throw error
-  }
-}
-
-/** Items with the first sequence that is wanted of each, without signs of life, which only a connection needs. */
-async function* itemsOf(follower: Follower, request: FollowRequest): AsyncGenerator<FollowedItem, void, void> {
-  let first: number | undefined
-  for await (const entry of follower.follow(request)) {
-    if ('marker' in entry) {
-      if (entry.marker.kind !== 'keepAlive') yield entry
-      continue
-    }
-    first ??= entry.attempt
-    yield { ...entry, fromSequence: entry.attempt === first ? (request.fromSequence ?? 1) : 1 }
   }
 }
 

@@ -32,6 +32,8 @@ export interface CallSettings {
   readonly requestId?: string
   /** How much longer than usual the server may take to answer, because it was asked to wait. */
   readonly waitMs?: number
+  /** For calls that have another deadline than the rest. */
+  readonly deadlineMs?: number
   readonly signal?: AbortSignal | undefined
 }
 
@@ -45,7 +47,7 @@ export const createCaller =
   async (settings, send) => {
     const { clock, random, closed } = deps
     const { signal, waitMs = 0 } = settings
-    const until = clock.monotonic() + waitMs + options.deadlineMs
+    const until = clock.monotonic() + waitMs + (settings.deadlineMs ?? options.deadlineMs)
     for (let failures = 1; ; failures++) {
       if (closed.aborted) throw new ClientClosed()
       const tryMs = Math.max(1, Math.min(waitMs + options.tryMs, until - clock.monotonic()))

@@ -15,8 +15,9 @@ export const faultOf = (error: unknown, { address, requestId }: Called): Fault =
   const [info] = failure.findDetails(ErrorInfoSchema)
   if (info?.code) return faultOfInfo(info, { requestId, cause: failure, ...advised(failure, info) })
   const details = { requestId, cause: failure }
+  // A proxy before the server may refuse us in its stead: to the caller it is the same thing.
   if (failure.code === Code.Unauthenticated) {
-    return new ServerFault('UNAUTHENTICATED', `${failure.rawMessage}: ${tokenAdvice}`, 'never', details)
+    return new ServerFault('CALL_UNAUTHENTICATED', `${failure.rawMessage}: ${tokenAdvice}`, 'never', details)
   }
   if (cameOnTheWay(failure)) return new Unreachable(address, failure.rawMessage, details)
   return new ServerForeign(address, failure.rawMessage, details)

@@ -4,7 +4,7 @@ import { JobService } from '../../api/gen/millrace/v1/service_pb.js'
 import type { Cancelled } from '../jobs/cancel.ts'
 import type { Enqueued, EnqueueRequest, Job } from '../jobs/job.ts'
 import type { JobPage, ListRequest as StoreListRequest } from '../jobs/list.ts'
-import type { Fault } from '../kernel/fault.ts'
+import { type Fault, isFault } from '../kernel/fault.ts'
 import type { Ids } from '../kernel/ids.ts'
 import type { DeadLetter } from '../queues/port.ts'
 import type { Call } from './caller.ts'
@@ -19,6 +19,8 @@ export interface ListRequest extends Partial<StoreListRequest> {
 
 /** For those who have work done. Every call may fail with a fault; branch on its code. */
 export interface Jobs {
+  /** Resolves if a server answers within the time and knows us; otherwise throws what stands in the way. */
+  probe(withinMs: number): Promise<void>
   /** Any number of tries make one job; a request id is made if there is none. */
   enqueue(request: EnqueueRequest): Promise<Enqueued>
   /** An answer for each request, in order. Sent in as many calls as it takes. */
@@ -41,6 +43,9 @@ export interface JobsDeps {
   readonly call: Call
   readonly ids: Ids
 }
+
+/** An id that no job has. */
+const nobody = '00000000-0000-0000-0000-000000000000'
 
 export const createJobs = (deps: JobsDeps): Jobs => {
   const { call, ids } = deps
@@ -67,6 +72,15 @@ export const createJobs = (deps: JobsDeps): Jobs => {
   }
 
   return {
+    probe: async (withinMs) => {
+      const asked = call({ twice: 'safe', deadlineMs: withinMs }, (options) =>
+        service.getJob({ jobId: nobody }, options),
+      )
+      await asked.catch((error: unknown) => {
+        // Whoever says that there is no such job is there, and has let us in.
+        if (!isFault(error) || error.code !== 'JOB_UNKNOWN') throw error
+      })
+    },
     enqueue: (request) => enqueue({ service, call, ids }, request),
     enqueueMany: (requests) => enqueueMany({ service, call, ids }, requests),
     get,

@@ -11,6 +11,7 @@ import {
 } from '../../api/gen/millrace/v1/service_pb.js'
 import type { Claim, Hold, Outcome, Renewal, Settled } from '../jobs/job.ts'
 import { isFault } from '../kernel/fault.ts'
+import type { StoredItem } from '../log/event.ts'
 import type { WorkerService } from '../worker/service.ts'
 import type { Call } from './caller.ts'
 import { wireItem } from './event-wire.ts'
@@ -43,6 +44,16 @@ export const createRemoteWorkerService = ({ transport, call, tokens }: RemoteDep
     }
   }
 
+  const publishAll = async (taskToken: string, items: readonly StoredItem[]): Promise<Renewal> => {
+    let renewal: Renewal = { cancelRequested: false, watchedUntil: undefined }
+    // In order, and one after the other: a reader never sees a later item without the earlier ones.
+    for (const part of itemParts(items)) {
+      const message = { taskToken, items: part.map(wireItem) }
+      renewal = renewalOf(await call({ twice: 'safe' }, (options) => service.publishEvents(message, options)))
+    }
+    return renewal
+  }
+
   return {
     // Never repeated in here: jobs whose answer was lost are claimed all the same, and would be claimed in vain a second time.
     claim: async ({ queue, workerId, max, waitMs, signal }) => {
@@ -63,15 +74,14 @@ export const createRemoteWorkerService = ({ transport, call, tokens }: RemoteDep
         tokens.keep(hold, answer.taskToken, { use })
         return renewalOf(answer)
       }),
-    publish: (hold, items) =>
-      act(hold, async (taskToken) => {
-        const message = { taskToken, items: items.map(wireItem) }
-        return renewalOf(await call({ twice: 'safe' }, (options) => service.publishEvents(message, options)))
-      }),
+    publish: (hold, items) => act(hold, (taskToken) => publishAll(taskToken, items)),
     // The server knows an attempt's end by its PROCESS_END: the same one twice is the same answer twice.
     settle: (hold, outcome, { output, end }) =>
       act(hold, async (taskToken) => {
-        const message = { taskToken, outcome: wireOutcome(outcome), items: [...output, end].map(wireItem) }
+        // What is too much for one call goes ahead of it: it is output like any other, and the end still comes with the outcome.
+        const parts = itemParts([...output, end])
+        for (const part of parts.slice(0, -1)) await publishAll(taskToken, part)
+        const message = { taskToken, outcome: wireOutcome(outcome), items: (parts.at(-1) ?? []).map(wireItem) }
         const settled = await call({ twice: 'safe' }, async (options) =>
           settledOf(await service.completeJob(message, options)),
         )
@@ -89,6 +99,24 @@ export const createRemoteWorkerService = ({ transport, call, tokens }: RemoteDep
     // Nobody tells anything at once over the wire; heartbeats and publishing tell it later.
     listen: () => () => {},
   }
+}
+
+/** Well below what a server takes as one request. */
+const callBytesMax = 2 * 1_024 * 1_024
+
+/** Items in as few calls as they fit into; one call if there are none, since its answer is wanted too. */
+const itemParts = (items: readonly StoredItem[]): readonly (readonly StoredItem[])[] => {
+  const parts: StoredItem[][] = [[]]
+  let bytes = 0
+  for (const item of items) {
+    const last = parts.at(-1)
+    if (last?.length && bytes + item.payload.length > callBytesMax) {
+      parts.push([item])
+      bytes = 0
+    } else last?.push(item)
+    bytes += item.payload.length
+  }
+  return parts
 }
 
 /** A token that is refused can never be replaced by a better one: to its worker the attempt is over. */

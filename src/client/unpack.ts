@@ -4,10 +4,26 @@ import { create } from '@bufbuild/protobuf'
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
 import { JobEventSchema } from '../../api/gen/millrace/v1/event_pb.js'
 import { eventTypes, type StoredItem, type StreamName } from '../log/event.ts'
-import type { Marker } from '../log/follower.ts'
+import type { Entry, FollowRequest, Marker } from '../log/follower.ts'
 import { columnsOf, type Damage, type LogEvent as Stored, unpackItem } from '../log/stored-batch.ts'
 import { type LogEvent, logEventOf } from './event-wire.ts'
 import type { FollowedEvent, FollowedItem } from './watch.ts'
+
+/** Items with the first sequence that is wanted of each, without signs of life, which only a connection needs. */
+export async function* wantedItems(
+  entries: AsyncIterable<Entry>,
+  { fromSequence = 1 }: Pick<FollowRequest, 'fromSequence'>,
+): AsyncGenerator<FollowedItem, void, void> {
+  let first: number | undefined
+  for await (const entry of entries) {
+    if ('marker' in entry) {
+      if (entry.marker.kind !== 'keepAlive') yield entry
+      continue
+    }
+    first ??= entry.attempt
+    yield { ...entry, fromSequence: entry.attempt === first ? fromSequence : 1 }
+  }
+}
 
 /** Every event by itself. */
 export async function* unpackItems(items: AsyncIterable<FollowedItem>): AsyncGenerator<FollowedEvent, void, void> {

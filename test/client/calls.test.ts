@@ -162,9 +162,19 @@ describe('faults of the server', () => {
   test('a missing token is refused with advice', async () => {
     const { get } = failing(() => new ConnectError('no token', Code.Unauthenticated))
     await expect(get()).rejects.toMatchObject({
-      code: 'UNAUTHENTICATED',
+      code: 'CALL_UNAUTHENTICATED',
       message: expect.stringContaining('token file'),
     })
+  })
+
+  test('a probe says soon whether a server is there, and that it knows us', async () => {
+    const there = failing(() => refusal(Code.NotFound, { code: 'JOB_UNKNOWN' }))
+    await there.run(there.client.probe(1_000))
+    const away = failing(() => new ConnectError('gone', Code.Unavailable))
+    await expect(away.run(away.client.probe(1_000))).rejects.toMatchObject({ code: 'UNREACHABLE' })
+    expect(away.clock.monotonic()).toBeLessThanOrEqual(1_000)
+    const strange = failing(() => refusal(Code.Unauthenticated, { code: 'CALL_UNAUTHENTICATED' }))
+    await expect(strange.run(strange.client.probe(1_000))).rejects.toMatchObject({ code: 'CALL_UNAUTHENTICATED' })
   })
 
   test('an answer that no server of ours gives is called by its name', async () => {

@@ -115,7 +115,7 @@ describe('a followed log', () => {
         expect(cut.items).toEqual(uncut.items)
         expect(uncut.items).toEqual(uncut.events)
       }),
-      { numRuns: 150 },
+      { numRuns: 80 },
     )
   })
 

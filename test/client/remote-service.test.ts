@@ -135,6 +135,18 @@ describe('a worker on another machine', () => {
     expect(server.completed[0]?.outcome.value).not.toHaveProperty('result')
   })
 
+  test('more output than one call takes is published in several, in order, and the end comes with the outcome', async () => {
+    const server = createServer()
+    const { service, run, told, completed } = server
+    await claimOne(server)
+    const large = (first: number) => ({ ...batchItem(first, 1), payload: new Uint8Array(900_000) })
+    await run(service.publish(hold, [1, 2, 3, 4, 5].map(large)))
+    expect(told.slice(1).map(({ verb }) => verb)).toEqual(['publish', 'publish', 'publish'])
+    await run(service.settle(hold, { kind: 'done' }, { output: [6, 7, 8].map(large), end: batchItem(9, 1) }))
+    expect(told.slice(4).map(({ verb }) => verb)).toEqual(['publish', 'complete'])
+    expect(completed[0]?.items.map(({ sequence }) => sequence)).toEqual([8n, 9n])
+  })
+
   test('C15 the signing key is replaced in mid job: each heartbeat brings a token, and the newest is shown', async () => {
     const server = createServer()
     const { service, run, told, rotate } = server

@@ -2,19 +2,19 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { DynamoDB } from '@aws-sdk/client-dynamodb'
-import { GetQueueAttributesCommand, ListQueuesCommand } from '@aws-sdk/client-sqs'
+import { GetQueueAttributesCommand, ListQueuesCommand, SetQueueAttributesCommand } from '@aws-sdk/client-sqs'
 import { startFauxqs } from 'fauxqs'
 import { afterEach, describe, expect, test } from 'vitest'
 import { loadOptions } from '../../src/config/load.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { systemRandom } from '../../src/kernel/random.ts'
-import { applyPlan } from '../../src/provision/apply.ts'
 import { templateOf } from '../../src/provision/cloudformation.ts'
 import { planOf, planText } from '../../src/provision/plan.ts'
+import { createProvisioning, type ProvisionStep } from '../../src/provision/provisioning.ts'
 import { openClient } from '../../src/queues/sqs/service.ts'
 import { connectionTo } from '../queues/sqs-server.ts'
 import { startDynalite } from '../tables/dynalite-front.ts'
-import { type DoubleCall, ok, startDouble } from '../tables/dynamodb-double.ts'
+import { type DoubleCall, failure, ok, type Reply, startDouble } from '../tables/dynamodb-double.ts'
 
 const deps = { clock: systemClock, random: systemRandom }
 const ends: (() => unknown)[] = []
@@ -43,6 +43,7 @@ const describing = () => {
     if (operation === 'CreateTable') asked.set(input.TableName, input)
     if (operation !== 'DescribeTable') return ok()
     const table = asked.get(input.TableName)
+    if (table === undefined) return failure('ResourceNotFoundException')
     const indexes = (table.GlobalSecondaryIndexes ?? []).map((one: object) => ({ ...one, IndexStatus: 'ACTIVE' }))
     return ok({ Table: { ...table, TableStatus: 'ACTIVE', GlobalSecondaryIndexes: indexes } })
   }
@@ -55,9 +56,13 @@ const startQueues = async () => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const input = JSON.parse(Buffer.concat(chunks).toString())
-    created.push(input)
-    response.writeHead(200, { 'content-type': 'application/x-amz-json-1.0' })
-    response.end(JSON.stringify({ QueueUrl: `http://q/1/${input.QueueName}` }))
+    const isCreate = request.headers['x-amz-target'] === 'AmazonSQS.CreateQueue'
+    if (isCreate) created.push(input)
+    const body = isCreate
+      ? { QueueUrl: `http://q/1/${input.QueueName}` }
+      : { __type: 'com.amazonaws.sqs#QueueDoesNotExist', message: 'no such queue' }
+    response.writeHead(isCreate ? 200 : 400, { 'content-type': 'application/x-amz-json-1.0' })
+    response.end(JSON.stringify(body))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -132,7 +137,7 @@ describe('R1.27 provisioning', () => {
     double.script(...Array.from({ length: 20 }, () => describe))
     const queues = await startQueues()
     const options = optionsFor(double.endpoint, queues.endpoint)
-    await applyPlan(deps, options)
+    await createProvisioning(deps, options).apply()
 
     const inputs = (operation: string) =>
       double.calls.filter((call) => call.operation === operation).map(({ input }) => input)
@@ -174,7 +179,7 @@ describe('R1.27 provisioning', () => {
     expect(() => templateOf(plan)).toThrow(expect.objectContaining({ code: 'TEMPLATE_LIMIT', limit: 500 }))
   })
 
-  test('applying it twice changes nothing', async () => {
+  test('applying it twice changes nothing, and a look tells what differs', async () => {
     const dynalite = await startDynalite()
     ends.push(dynalite.close)
     const fauxqs = await startFauxqs({ port: 0, logger: false })
@@ -200,11 +205,55 @@ describe('R1.27 provisioning', () => {
         queues: queues.map(({ Attributes }) => Attributes),
       }
     }
-    await applyPlan(deps, options)
+    const provisioning = createProvisioning(deps, options)
+    const tell = async () => {
+      const steps: ProvisionStep[] = []
+      await provisioning.apply((step) => steps.push(step))
+      return steps.map(({ resource, action }) => `${action} ${resource}`)
+    }
+    const planned = await provisioning.plan()
+    expect((await state()).urls).toEqual([])
+    const told = await tell()
+    expect(told).toEqual(planned.map(({ resource, action }) => `${action} ${resource}`))
+    expect(told).toHaveLength(10)
+    expect(told.every((step) => step.startsWith('create'))).toBe(true)
     const first = await state()
     expect(first.tables.map((table) => table?.TableName)).toEqual(['prod_job_events', 'prod_jobs'])
     expect(first.urls).toHaveLength(8)
-    await applyPlan(deps, options)
+    expect((await tell()).filter((step) => step.startsWith('keep queue'))).toHaveLength(8)
     expect(await state()).toEqual(first)
+    const [changed] = first.urls
+    await messages.send(new SetQueueAttributesCommand({ QueueUrl: changed, Attributes: { VisibilityTimeout: '1' } }))
+    const different = (await provisioning.plan()).filter(({ action }) => action === 'change')
+    // This stand-in forgets by what rows expire; the next test is about tables.
+    expect(different.filter(({ resource }) => resource.startsWith('queue'))).toEqual([
+      { resource: `queue ${changed?.split('/').at(-1)}`, action: 'change' },
+    ])
+  })
+
+  test('the plan says of each table whether it is there as it should be, and refuses one with other keys', async () => {
+    const [jobs, events] = planOf(plain).tables.map(({ input }) => input)
+    const expiring = ok({ TimeToLiveDescription: { AttributeName: 'ttl', TimeToLiveStatus: 'ENABLED' } })
+    const plan = async (...replies: Reply[]) => {
+      const double = await startDouble()
+      ends.push(double.close)
+      double.script(...replies)
+      const queues = await startQueues()
+      const steps = await createProvisioning(deps, optionsFor(double.endpoint, queues.endpoint)).plan()
+      expect(queues.created).toEqual([])
+      expect(double.calls.every(({ operation }) => operation.startsWith('Describe'))).toBe(true)
+      return steps.slice(0, 2)
+    }
+    expect(await plan(failure('ResourceNotFoundException'), ok({ Table: events }), expiring)).toEqual([
+      { resource: 'table prod_jobs', action: 'create' },
+      { resource: 'table prod_job_events', action: 'keep' },
+    ])
+    expect(await plan(ok({ Table: jobs }), ok(), ok({ Table: events }), expiring)).toEqual([
+      { resource: 'table prod_jobs', action: 'change', detail: 'rows expire by ttl' },
+      { resource: 'table prod_job_events', action: 'keep' },
+    ])
+    await expect(plan(ok({ Table: { ...events, TableName: 'prod_jobs' } }))).rejects.toMatchObject({
+      code: 'TABLE_REFUSED',
+    })
   })
 })

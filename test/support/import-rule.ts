@@ -113,7 +113,11 @@ const layers: readonly Layer[] = [
     except: vendorAdapters,
   },
   // Commands are handed what they need; one file knows what stands behind it.
-  { files: 'src/cli/wire.ts', imports: ['src/**', 'api/gen/**'], except: ['src/sim/**', ...vendorAdapters] },
+  {
+    files: ['src/cli/wire.ts', 'src/cli/backend/**'],
+    imports: ['src/**', 'api/gen/**'],
+    except: ['src/sim/**', ...vendorAdapters],
+  },
   {
     files: 'src/cli/**',
     imports: ['src/cli/**', 'src/config/**', 'machines/**'],

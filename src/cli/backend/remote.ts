@@ -6,11 +6,14 @@ import { jobsOf } from '../jobs-of-client.ts'
 import type { BackendDeps } from './backend.ts'
 import { chunkEvents } from './chunk-events.ts'
 
-/** A server's jobs. Asks for one of them at once, so that nobody finds out later that nobody answers. */
+/** Whoever listens answers within this. */
+const answerMs = 2_000
+
+/** A server's jobs. Asks for one at once, so that nobody finds out later that nobody answers. */
 export const connect = async ({ clock, random }: BackendDeps, { address, token }: Target): Promise<JobsClient> => {
   const client = createClient({ address, token, clock, random })
   try {
-    await client.listPages({ limit: 1 }).next()
+    await client.probe(answerMs)
   } catch (error) {
     client.close()
     throw error

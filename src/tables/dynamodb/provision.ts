@@ -63,7 +63,7 @@ const createProvision = (client: DynamoDB, call: Call, until: number) => {
 }
 
 /** Lets one kind of failure pass as no answer: what was asked for is so already. */
-const unless = (name: string) => (error: unknown) => {
+export const unless = (name: string) => (error: unknown) => {
   if ((error as Error).name === name) return undefined
   throw error
 }
@@ -102,7 +102,7 @@ const keySchema = ({ partition, sort }: Pick<TableSchema, 'partition' | 'sort'>)
 ]
 
 /** Keys and indexes in one text, for comparing what there is with what there should be. */
-const shapeOf = ({ KeySchema, GlobalSecondaryIndexes = [] }: TableInput | TableDescription): string => {
+export const shapeOf = ({ KeySchema, GlobalSecondaryIndexes = [] }: TableInput | TableDescription): string => {
   const keysOf = (schema: TableDescription['KeySchema'] = []) =>
     schema.map(({ AttributeName, KeyType }) => `${KeyType} ${AttributeName}`).join(' ')
   const indexes = GlobalSecondaryIndexes.map((index) => `${index.IndexName}: ${keysOf(index.KeySchema)}`)
