@@ -10,9 +10,16 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import type { Clock } from '../kernel/clock.ts'
 import type { Fault } from '../kernel/fault.ts'
 import type { Emit } from '../telemetry/events.ts'
-import { answer, answerHealth, closeAfter } from './answer.ts'
+import { answer, answerHealth } from './answer.ts'
 import { type BodyLimits, guardBody, refusedBody } from './body.ts'
-import { type AnyRequest, type AnyResponse, connectionKey, connectionOf } from './connection.ts'
+import {
+  type AnyRequest,
+  type AnyResponse,
+  abandonBody,
+  closeAfter,
+  connectionKey,
+  connectionOf,
+} from './connection.ts'
 import { CallUnauthenticated, ServerBusy, ServerDraining } from './faults.ts'
 import type { Arrival } from './foreign.ts'
 import { toConnectError } from './to-connect-error.ts'
@@ -56,7 +63,9 @@ export const createDoor = (deps: DoorDeps, options: DoorOptions) => {
     })
     const body = refused
       ? refusedBody(toConnectError(refused))
-      : guardBody(deps.clock, request, options, () => closeAfter(response))
+      : guardBody(deps.clock, request, options, () =>
+          abandonBody(deps.clock, request, response, options.requestTimeoutMs),
+        )
     if (refused) closeAfter(response)
     try {
       const values = createContextValues().set(connectionKey, connectionOf(response))
