@@ -3,8 +3,8 @@ import type { Clock } from '../kernel/clock.ts'
 import type { AttemptLog } from '../log/attempt-log.ts'
 import type { Emit } from '../telemetry/events.ts'
 import { type Handler, type HandlerContext, type Handlers, unknownHandler } from './handlers.ts'
-import type { Journal } from './journal.ts'
 import type { LagWatch } from './lag.ts'
+import type { LazyLog } from './lazy-log.ts'
 import { textOf, toOutcome } from './outcome.ts'
 import type { Ended, Told, Work } from './work.ts'
 
@@ -33,7 +33,7 @@ export interface HandlerWork extends Work {
 
 export const createHandlerWork = (
   deps: HandlerDeps,
-  journal: Journal,
+  lazyLog: LazyLog,
   job: Job,
   params: HandlerParams,
 ): HandlerWork => {
@@ -45,7 +45,7 @@ export const createHandlerWork = (
   let told: Told | undefined
 
   const openLog = (): AttemptLog =>
-    journal.open(() => ({ attempt: job.attempt, workerId: deps.workerId, handler: params.name }))
+    lazyLog.open(() => ({ attempt: job.attempt, workerId: deps.workerId, handler: params.name }))
 
   const context = new Context(job, params, {
     signal: () => {
