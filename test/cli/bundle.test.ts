@@ -79,6 +79,16 @@ describe('the bundle', () => {
     expect(stdout.trimEnd().split('\n').length).toBeGreaterThan(20)
   })
 
+  test('ends quietly when whoever reads its help has gone away', () => {
+    const script = `${process.execPath} ${bin} --help | true; echo \${PIPESTATUS[0]}`
+    // The reader may be quick enough to see it all.
+    for (let round = 0; round < 3; round++) {
+      const { stdout, stderr } = spawnSync('bash', ['-c', script], { encoding: 'utf8' })
+      expect(['0\n', '141\n']).toContain(stdout)
+      expect(stderr).toBe('')
+    }
+  })
+
   test('has the part that the doctor of the store starts, beside all others', () => {
     expect(readdirSync(join(checkout, 'dist/bin/parts'))).toContain('check.js')
   })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type ClientVerbs, type FollowedEvent, jobsOf } from '../../src/cli/jobs-of-client.ts'
-import { aJob } from './support/fake.ts'
+import { aJob, output } from './support/fake.ts'
 
 const place = { sequence: 1, timestamp: 5 }
 
@@ -54,11 +54,15 @@ test('entries of the API become events of the command line, and only what is sho
 
 test('a page is a page, and chunks come from where they are cheaper', async () => {
   const asked: unknown[] = []
+  const chunk = output(1, 'x')
   const jobs = jobsOf(clientOf([]), async function* (request) {
     asked.push(request)
+    yield chunk
   })
   expect(await jobs.list({ limit: 1 })).toMatchObject({ cursor: 'next' })
-  for await (const _ of jobs.follow({ jobId: 'a', grain: 'chunk' }));
-  for await (const _ of jobs.follow({ jobId: 'b', grain: 'line' }));
+  const seen = []
+  for await (const event of jobs.follow({ jobId: 'a', grain: 'chunk' })) seen.push(event)
+  for await (const event of jobs.follow({ jobId: 'b', grain: 'line' })) seen.push(event)
+  expect(seen).toEqual([chunk])
   expect(asked).toEqual([{ jobId: 'a' }])
 })
