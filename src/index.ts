@@ -1,3 +1,13 @@
+export {
+  type Client,
+  createClient,
+  createEventBuffer,
+  createEventReader,
+  type FollowedEvent,
+  type FollowedItem,
+  type LogEvent,
+} from './client/client.ts'
+export { unpackChunks, unpackItems } from './client/unpack.ts'
 export { loadOptions } from './config/load.ts'
 export type { Options } from './config/options.ts'
 export type {
@@ -17,7 +27,8 @@ export type { JobPage, ListRequest } from './jobs/list.ts'
 export type { JobStore } from './jobs/store.ts'
 export type { JobState } from './jobs/transitions.ts'
 export { Fault, isFault } from './kernel/fault.ts'
-export { logId } from './log/keys.ts'
-export { createRuntime, type Runtime, type RuntimeDeps } from './runtime.ts'
+export { createRuntime, type Runtime, type RuntimeDeps, type ServeOptions } from './runtime.ts'
 export type { Emit, TelemetryEvent } from './telemetry/events.ts'
 export { createLogger, logEvents } from './telemetry/logger.ts'
+export type { Handler, HandlerContext } from './worker/handlers.ts'
+export { done, giveUp, later } from './worker/outcome.ts'

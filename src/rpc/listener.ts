@@ -84,9 +84,12 @@ export const openListener = async (
   http1.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
-    tellProtocol(clock, socket, limits.headersTimeoutMs, (protocol) =>
-      protocol === 'http/1' ? takeHttp1.call(http1, socket) : http2.emit('connection', socket),
-    )
+    tellProtocol(clock, socket, limits.headersTimeoutMs, (protocol) => {
+      if (protocol === 'http/1') return takeHttp1.call(http1, socket)
+      // HTTP/1 servers let a connection be half open; a session would never notice that its caller is gone.
+      socket.allowHalfOpen = false
+      http2.emit('connection', socket)
+    })
   })
 
   await new Promise<void>((resolve, reject) => {

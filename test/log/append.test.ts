@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { AttemptLog, EndInfo } from '../../src/log/attempt-log.ts'
 import { eventTypes, type StoredItem } from '../../src/log/event.ts'
+import { deflateNow } from '../../src/log/payload.ts'
 import { columnsOf, countOf } from '../../src/log/stored-batch.ts'
 import { settle } from '../../src/sim/virtual-clock.ts'
 import { aLog, bytesOf, closingOf, eventsOf, lines, Refused, rangesOf } from './rig.ts'
@@ -101,6 +102,30 @@ describe('batches', () => {
     write(lines(10))
     await settle()
     expect(stored.slice(-2).map(countOf)).toEqual([1, 10])
+    log.abandon()
+  })
+
+  test('a page is compressed while the one before it is being stored, and pages leave in order whichever is ready first', async () => {
+    const compressing: (() => void)[] = []
+    const { log, write, publishes, last } = aLog(
+      { maxBatchSize: 40, batchSizeBound: 40 },
+      { deflate: (plain) => new Promise((resolve) => compressing.push(() => resolve(deflateNow(plain)))) },
+    )
+    write(lines(40 + 40 + 40))
+    // The start waits for nothing; all three pages are being compressed meanwhile.
+    expect(publishes.map(({ items }) => rangesOf(items))).toEqual([['1 processStart']])
+    expect(compressing).toHaveLength(3)
+    compressing[1]?.()
+    await last().acknowledge()
+    // The second page is ready, but the first comes first.
+    expect(publishes).toHaveLength(1)
+    compressing[0]?.()
+    await settle()
+    expect(rangesOf(last().items)).toEqual(['2–41', '42–81'])
+    await last().acknowledge()
+    compressing[2]?.()
+    await settle()
+    expect(rangesOf(last().items)).toEqual(['82–121'])
     log.abandon()
   })
 

@@ -2,6 +2,7 @@
 // storage library.
 
 import { mkdir } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import type { Options } from '../../config/options.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Random } from '../../kernel/random.ts'
@@ -30,6 +31,11 @@ export type { Target }
 /** The environment as programs may get to see it. */
 export const environmentOf = ({ env }: Host): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+
+/** The store makes its directory, but not what lies above it. */
+export const prepareDirectory = async ({ profile, embedded }: Options): Promise<void> => {
+  if (profile === 'embedded') await mkdir(dirname(resolve(embedded.directory)), { recursive: true })
+}
 
 /** The token of the data directory, made if there is none. */
 export const localToken = async ({ random, host }: BackendDeps, options: Options): Promise<string> => {
