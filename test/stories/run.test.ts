@@ -29,12 +29,17 @@ describe('millrace run', () => {
     ['D02 1 for `false`, which is FAILED', ['--', 'false'], 1, 'exited with code 1'],
     ['D02 128 and the signal for a command that a signal ended', shell('kill -KILL $$'), 137, 'SIGKILL'],
     ['D01 1 for a program that is not there', ['--', './no-such-program'], 1, 'ENOENT'],
-    ['124 for a command that ran out of time', ['--timeout', '200ms', '--', 'sleep', '60'], 124, 'time'],
+    [
+      '124 for a command that ran out of time',
+      ['--timeout', '200ms', '--', 'sleep', '60'],
+      124,
+      'took longer than 200 ms',
+    ],
   ])('exits with %s', async (_, args, code, why) => {
     const place = createPlace()
     const done = await place.run(['run', ...args])
     expect(done).toMatchObject({ code, stdout: '' })
-    expect(done.stderr).toMatch(/^millrace: job [0-9a-f-]{36} FAILED: [^\n]+\n$/)
+    expect(done.stderr).toMatch(/^millrace: job [0-9a-f-]{36} FAILED: [^\n]+\n$/m)
     expect(done.stderr).toContain(why)
   })
 
