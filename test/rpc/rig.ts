@@ -41,7 +41,10 @@ export const startRig = async (given: RigOptions = {}): Promise<Rig> => {
   const events: TelemetryEvent[] = []
   const followed: FollowRequest[] = []
   const emit = (event: TelemetryEvent) => void events.push(event)
-  const runtime = await createRuntime({ profile: 'memory', jobs: { queues: ['default', 'other'] } }, { emit, work: 'none' })
+  const runtime = await createRuntime(
+    { profile: 'memory', jobs: { queues: ['default', 'other'] } },
+    { emit, work: 'none' },
+  )
   onTestFinished(() => runtime.stop())
   const follower = given.follower ?? scripted([])
   const base: ServerDeps = {
@@ -83,10 +86,11 @@ export const startRig = async (given: RigOptions = {}): Promise<Rig> => {
 
 /** Gives the entries and ends, or waits for the end of its signal where it says 'wait'. */
 export const scripted = (entries: readonly (Entry | 'wait')[]): Follower => ({
-  async *follow({ signal }) {
+  async *follow({ signal, attempt = 1, fromSequence = 1, noFollow = false }) {
     for (const entry of entries) {
-      if (entry !== 'wait') yield entry
-      else await new Promise((resolve) => signal?.addEventListener('abort', resolve))
+      if (entry === 'wait') {
+        if (!noFollow) await new Promise((resolve) => signal?.addEventListener('abort', resolve))
+      } else if (!('item' in entry) || entry.attempt > attempt || entry.item.endSequence >= fromSequence) yield entry
     }
   },
 })
