@@ -167,12 +167,13 @@ describe('L02 code that breaks its promises', () => {
     }\n`
     writeFileSync(join(place.folder, 'handlers.mjs'), handlers)
     const up = await startService(place, 'up', ['--handlers', 'handlers.mjs'])
-    // The server may be gone before it can answer.
-    await place.run(['submit', '--handler', 'stray'])
+    // The server may be gone before it can answer; then the same request reaches the next one.
+    const asking = place.start(['submit', '--handler', 'stray'])
     expect(await up.ended).toEqual({ code: 125, signal: null })
     expect(up.stderr.text()).toMatch(/^millrace: internal error: Error: stray\.[^\n]*\n$/)
     await startService(place, 'up', ['--handlers', 'handlers.mjs'])
-    const { id } = JSON.parse((await place.run(['list', '--json'])).stdout) as { id: string }
+    expect(await asking.ended).toEqual({ code: 0, signal: null })
+    const id = asking.stdout.text().trim()
     await eventually(async () => (await show(place, id))['state'] === 'COMPLETED')
     expect(await show(place, id)).toMatchObject({ attempt: 2, result: 'well' })
   })
