@@ -41,7 +41,10 @@ export const startRig = async (given: RigOptions = {}): Promise<Rig> => {
   const events: TelemetryEvent[] = []
   const followed: FollowRequest[] = []
   const emit = (event: TelemetryEvent) => void events.push(event)
-  const runtime = await createRuntime({ profile: 'memory', jobs: { queues: ['default', 'other'] } }, { emit, work: 'none' })
+  const runtime = await createRuntime(
+    { profile: 'memory', jobs: { queues: ['default', 'other'] } },
+    { emit, work: 'none' },
+  )
   onTestFinished(() => runtime.stop())
   const follower = given.follower ?? scripted([])
   const base: ServerDeps = {
