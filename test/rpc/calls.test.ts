@@ -17,8 +17,9 @@ import {
   startRig,
   transportNames,
 } from './rig.ts'
+import { commandOf } from './wire-params.ts'
 
-const aCommand = { kind: { case: 'command', value: { argv: ['echo', 'hello'], env: { A: 'b' } } } } as const
+const aCommand = commandOf(['echo', 'hello'], { A: 'b' })
 const endItem = (sequence: number, error = ''): StoredItem =>
   encodeEvent(
     create(JobEventSchema, {

@@ -5,8 +5,9 @@ import { describe, expect, test } from 'vitest'
 import { ErrorInfoSchema } from '../../api/gen/millrace/v1/service_pb.js'
 import { createVirtualClock, type VirtualClock } from '../../src/sim/virtual-clock.ts'
 import { clients, curl, eventually, jobsPath, json, type RigOptions, startRig, transportNames } from './rig.ts'
+import { commandOf } from './wire-params.ts'
 
-const aCommand = { kind: { case: 'command', value: { argv: ['true'] } } } as const
+const aCommand = commandOf(['true'])
 const turn = () => new Promise(setImmediate)
 
 /** A store whose `get` answers when it is told to. */

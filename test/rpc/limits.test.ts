@@ -8,6 +8,7 @@ import { EnqueueJobRequestSchema } from '../../api/gen/millrace/v1/service_pb.js
 import { createDepthScan } from '../../src/rpc/json-depth.ts'
 import { createVirtualClock } from '../../src/sim/virtual-clock.ts'
 import { clients, curl, eventually, jobsPath, json, startRig, token } from './rig.ts'
+import { commandOf } from './wire-params.ts'
 
 const enqueue = jobsPath('EnqueueJob')
 const listed = jobsPath('ListJobs')
@@ -52,7 +53,7 @@ describe('M14 requests that are too much', () => {
     async (name) => {
       const rig = await startRig({ options: { messageBytesMax: 65_536 } })
       const { jobs } = clients(rig, name)
-      const params = { kind: { case: 'command', value: { argv: ['x'.repeat(100_000)] } } } as const
+      const params = commandOf(['x'.repeat(100_000)])
       await expect(jobs.enqueueJob({ params })).rejects.toThrow('[resource_exhausted]')
       expect((await jobs.listJobs({})).jobs).toEqual([])
     },

@@ -361,9 +361,9 @@ describe('credentials', () => {
     fixture.double.script(failure('ExpiredTokenException'), failure('ExpiredTokenException'))
     const verdict = fixture.commit(put(thing('a')))
     await fixture.double.received(1)
-    await fixture.clock.advance(60_000)
+    await fixture.clock.advance(retry.capMs)
     await fixture.double.received(2)
-    await fixture.clock.advance(60_000)
+    await fixture.clock.advance(retry.capMs)
     expect(await verdict).toMatchObject({ kind: 'done' })
     expect(fixture.double.calls).toHaveLength(3)
   })
@@ -373,7 +373,7 @@ describe('credentials', () => {
     const verdict = fixture.commit(put(thing('a')))
     for (const nth of upTo(retry.attemptsMax)) {
       await fixture.double.received(nth + 1)
-      await fixture.clock.advance(60_000)
+      await fixture.clock.advance(retry.capMs)
     }
     expect(await verdict).toMatchObject({ kind: 'failed', fault: { code: 'TABLE_UNAVAILABLE', outcome: 'none' } })
   })
