@@ -14,7 +14,7 @@ describe('M11 what a job says in markup', () => {
     expect(JSON.parse(got.text)).toMatchObject({ job: { params: { command: { argv: [markup] } } } })
   })
 
-  test.each(['/', `/${markup}`, '/index.html', '/healthz', '/readyz', jobsPath('GetJob')])(
+  test.each(['/', `/${markup}`, '/index.html', '/healthz', '/readyz'])(
     'M11 a browser that asks for %s gets no page',
     async (path) => {
       const rig = await startRig()
@@ -24,6 +24,12 @@ describe('M11 what a job says in markup', () => {
       expect(answer.text).not.toContain('<script')
     },
   )
+
+  test('M11 a call that is no POST has no answer at all', async () => {
+    const rig = await startRig()
+    const answer = await curl(rig, `${jobsPath('GetJob')}?${encodeURI(markup)}`, { method: 'GET' })
+    expect(answer).toMatchObject({ status: 405, text: '' })
+  })
 
   test('M11 an error that repeats what was sent repeats it as data', async () => {
     const rig = await startRig()
