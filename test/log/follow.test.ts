@@ -292,6 +292,21 @@ describe('attempts', () => {
     late.abort.abort()
   })
 
+  test('G04 an attempt that writes without a pause is seen also by who came before it and was never told of it', async () => {
+    const rig = aFollowRig()
+    rig.set({ state: 'SCHEDULED', attempt: 0 })
+    const view = rig.follow()
+    await settle()
+    rig.set({ state: 'RUNNING', attempt: 1 })
+    await rig.publish([aStart()])
+    for (let sequence = 2; sequence < 202; sequence += 10) {
+      await rig.publish([aBatch(sequence, 10)])
+      await rig.clock.advance(5)
+    }
+    expect(view.said()).toEqual(range(1, 201))
+    view.abort.abort()
+  })
+
   test('G05 a job that ends before it ever ran ends the stream', async () => {
     const rig = aFollowRig()
     rig.set({ state: 'SCHEDULED', attempt: 0 })
