@@ -1,13 +1,9 @@
-export {
-  type Client,
-  createClient,
-  createEventBuffer,
-  createEventReader,
-  type FollowedEvent,
-  type FollowedItem,
-  type LogEvent,
-} from './client/client.ts'
-export { unpackChunks, unpackItems } from './client/unpack.ts'
+export { type Client, type ClientOptions, type ConnectOptions, createClient } from './client/connect.ts'
+export { createEventBuffer, type EventBuffer } from './client/event-buffer.ts'
+export { createEventReader, type EventReader } from './client/event-reader.ts'
+export type { LogEvent } from './client/event-wire.ts'
+export { type Chunk, type FollowedChunk, unpackChunks, unpackItems } from './client/unpack.ts'
+export type { FollowEventsRequest, FollowedEvent, FollowedItem } from './client/watch.ts'
 export { loadOptions } from './config/load.ts'
 export type { Options } from './config/options.ts'
 export type {

@@ -65,7 +65,7 @@ const closing = () => ({
 })
 
 /** One job through the store, and what its tables held after each step. */
-const readTemplates = async (): Promise<Templates> => {
+export const readTemplates = async (): Promise<Templates> => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
   const { store, tables, end } = await openStore(folder)
   const { jobId } = await store.enqueue(request)

@@ -69,6 +69,8 @@ export const openListener = async (
     handle,
   )
   const sockets = new Set<Socket>()
+  /** Those that have not shown yet what they speak. */
+  const silent = new Set<Socket>()
   const sessions = new Set<ServerHttp2Session>()
   http2.on('session', (session) => {
     sessions.add(session)
@@ -83,8 +85,13 @@ export const openListener = async (
   http1.removeAllListeners('connection')
   http1.on('connection', (socket: Socket) => {
     sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
+    silent.add(socket)
+    socket.once('close', () => {
+      sockets.delete(socket)
+      silent.delete(socket)
+    })
     tellProtocol(clock, socket, limits.headersTimeoutMs, (protocol) => {
+      silent.delete(socket)
       if (protocol === 'http/1') return takeHttp1.call(http1, socket)
       // HTTP/1 servers let a connection be half open; a session would never notice that its caller is gone.
       socket.allowHalfOpen = false
@@ -108,6 +115,7 @@ export const openListener = async (
         http1.close(() => resolve())
         http1.closeIdleConnections()
         for (const session of sessions) session.close()
+        for (const socket of silent) socket.destroy()
       }),
     cut: () => {
       for (const session of sessions) session.destroy()

@@ -169,6 +169,20 @@ describe('batches', () => {
     expect(bytesOf([...stored, ...closing.output], 'stdout').toString()).toBe('one\ntwo\nunfinishedthree\n')
   })
 
+  test('E17 critical events that wait behind one flush are each told when they are stored', async () => {
+    const { log, last, write } = aLog()
+    write('one\n')
+    const errors = [watch(log.error('first')), watch(log.error('second'))]
+    await last().acknowledge()
+    expect(rangesOf(last().items)).toEqual(['2–2', '3 processError'])
+    await last().acknowledge()
+    expect(errors.map(({ state }) => state)).toEqual(['resolved', 'pending'])
+    expect(rangesOf(last().items)).toEqual(['4 processError'])
+    await last().acknowledge()
+    expect(errors.map(({ state }) => state)).toEqual(['resolved', 'resolved'])
+    log.abandon()
+  })
+
   test('E18 the end comes behind everything that is still being stored', async () => {
     const { log, write, last, publishes } = aLog({ maxBatchSize: 2 })
     write(lines(3))

@@ -5,9 +5,21 @@ import { EventType, JobEventSchema } from '../../api/gen/millrace/v1/event_pb.js
 import { JobState, Priority } from '../../api/gen/millrace/v1/job_pb.js'
 import type { StoredItem } from '../../src/log/event.ts'
 import { fromItem } from '../../src/rpc/translate-event.ts'
-import { aBatch, clients, curl, encodeEvent, jobsPath, json, scripted, startRig, transportNames } from './rig.ts'
+import {
+  aBatch,
+  clients,
+  curl,
+  encodeEvent,
+  eventually,
+  jobsPath,
+  json,
+  scripted,
+  startRig,
+  transportNames,
+} from './rig.ts'
+import { commandOf } from './wire-params.ts'
 
-const aCommand = { kind: { case: 'command', value: { argv: ['echo', 'hello'], env: { A: 'b' } } } } as const
+const aCommand = commandOf(['echo', 'hello'], { A: 'b' })
 const endItem = (sequence: number, error = ''): StoredItem =>
   encodeEvent(
     create(JobEventSchema, {
@@ -296,7 +308,7 @@ describe('workers', () => {
     await isClaimed
     leaving.abort()
     await expect(call).rejects.toThrow('canceled')
-    await expect.poll(() => released).toEqual([jobId])
-    await expect.poll(async () => (await rig.runtime.store.get(jobId)).state).toBe('SCHEDULED')
+    await eventually(() => released).toEqual([jobId])
+    await eventually(async () => (await rig.runtime.store.get(jobId)).state).toBe('SCHEDULED')
   })
 })

@@ -4,9 +4,10 @@ import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, test } from 'vitest'
 import { ErrorInfoSchema } from '../../api/gen/millrace/v1/service_pb.js'
 import { createVirtualClock, type VirtualClock } from '../../src/sim/virtual-clock.ts'
-import { clients, curl, jobsPath, json, type RigOptions, startRig, transportNames } from './rig.ts'
+import { clients, curl, eventually, jobsPath, json, type RigOptions, startRig, transportNames } from './rig.ts'
+import { commandOf } from './wire-params.ts'
 
-const aCommand = { kind: { case: 'command', value: { argv: ['true'] } } } as const
+const aCommand = commandOf(['true'])
 const turn = () => new Promise(setImmediate)
 
 /** A store whose `get` answers when it is told to. */
@@ -90,9 +91,9 @@ describe('A15 a server that stops', () => {
     const { workers, jobs } = clients(rig)
     const { jobId } = await jobs.enqueueJob({ params: aCommand })
     const lucky = workers.dequeueJobs({ workerId: 'w1', waitMs: 60_000 })
-    await expect.poll(() => waits).toBe(1)
+    await eventually(() => waits).toBe(1)
     const waiting = workers.dequeueJobs({ workerId: 'w2', waitMs: 60_000 }).catch(ConnectError.from)
-    await expect.poll(() => waits).toBe(2)
+    await eventually(() => waits).toBe(2)
     await rig.server.stop()
     expect(await waiting).toMatchObject({ code: Code.Unavailable })
     expect((await lucky).jobs[0]?.job?.id).toBe(jobId)

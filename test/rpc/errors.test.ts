@@ -10,9 +10,10 @@ import { Fault } from '../../src/kernel/fault.ts'
 import { codes, toConnectError } from '../../src/rpc/to-connect-error.ts'
 import { createLogger, logEvents } from '../../src/telemetry/logger.ts'
 import { clients, curl, jobsPath, json, startRig, transportNames } from './rig.ts'
+import { commandOf } from './wire-params.ts'
 
 const jobId = '01890a5d-ac96-774b-bcce-b302099a8057'
-const aCommand = { kind: { case: 'command', value: { argv: ['true'] } } } as const
+const aCommand = commandOf(['true'])
 const caught = async (call: Promise<unknown>): Promise<ConnectError> => {
   try {
     await call
@@ -66,7 +67,7 @@ describe('R1.18 faults as errors of the API', () => {
     expect(unknown).toMatchObject({ code: Code.NotFound })
     expect(infoOf(unknown)).toMatchObject({ code: 'JOB_UNKNOWN', field: 'jobId', retryable: false })
     const { jobId: first } = await jobs.enqueueJob({ params: aCommand, requestId: 'once' })
-    const other = { kind: { case: 'command', value: { argv: ['false'] } } } as const
+    const other = commandOf(['false'])
     const reused = await caught(jobs.enqueueJob({ params: other, requestId: 'once' }))
     expect(reused).toMatchObject({ code: Code.AlreadyExists })
     expect(infoOf(reused)).toMatchObject({ code: 'REQUEST_REUSED', field: 'requestId', jobId: first })

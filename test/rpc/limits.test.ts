@@ -7,7 +7,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { EnqueueJobRequestSchema } from '../../api/gen/millrace/v1/service_pb.js'
 import { createDepthScan } from '../../src/rpc/json-depth.ts'
 import { createVirtualClock } from '../../src/sim/virtual-clock.ts'
-import { clients, curl, jobsPath, json, startRig, token } from './rig.ts'
+import { clients, curl, eventually, jobsPath, json, startRig, token } from './rig.ts'
+import { commandOf } from './wire-params.ts'
 
 const enqueue = jobsPath('EnqueueJob')
 const listed = jobsPath('ListJobs')
@@ -52,7 +53,7 @@ describe('M14 requests that are too much', () => {
     async (name) => {
       const rig = await startRig({ options: { messageBytesMax: 65_536 } })
       const { jobs } = clients(rig, name)
-      const params = { kind: { case: 'command', value: { argv: ['x'.repeat(100_000)] } } } as const
+      const params = commandOf(['x'.repeat(100_000)])
       await expect(jobs.enqueueJob({ params })).rejects.toThrow('[resource_exhausted]')
       expect((await jobs.listJobs({})).jobs).toEqual([])
     },
@@ -252,14 +253,12 @@ describe('M15 connections that only cost', () => {
     expect(first.destroyed).toBe(false)
     first.destroy()
     second.destroy()
-    await expect
-      .poll(() =>
-        curl(rig, '/healthz', { method: 'GET' }).then(
-          ({ status }) => status,
-          () => 0,
-        ),
-      )
-      .toBe(200)
+    await eventually(() =>
+      curl(rig, '/healthz', { method: 'GET' }).then(
+        ({ status }) => status,
+        () => 0,
+      ),
+    ).toBe(200)
   })
 
   test('a session that nobody uses is closed, and one whose caller hung up is not kept', async () => {
@@ -287,10 +286,10 @@ describe('M15 connections that only cost', () => {
     const waits = ['w1', 'w2'].map((workerId) =>
       workers.dequeueJobs({ workerId, waitMs: 30_000 }, { signal: leaving.signal }).catch(() => {}),
     )
-    await expect.poll(() => jobs.listJobs({}).then(() => 'taken', String)).toContain('[resource_exhausted]')
+    await eventually(() => jobs.listJobs({}).then(() => 'taken', String)).toContain('[resource_exhausted]')
     leaving.abort()
     await Promise.all(waits)
-    await expect.poll(() => jobs.listJobs({}).then(() => 'taken', String)).toBe('taken')
+    await eventually(() => jobs.listJobs({}).then(() => 'taken', String)).toBe('taken')
   })
 })
 

@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { JobState } from '../../api/gen/millrace/v1/job_pb.js'
 import { timesOf } from '../../src/rpc/id-prefix.ts'
 import { clients, startRig } from './rig.ts'
+import { commandOf } from './wire-params.ts'
 
-const params = { kind: { case: 'command', value: { argv: ['true'] } } } as const
+const params = commandOf(['true'])
 
 describe('R1.14 listing', () => {
   test('pages through everything once, newest first, with filters', async () => {

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { type Client, createClient, type Interceptor, type Transport } from '@connectrpc/connect'
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { EventType, type JobEvent, JobEventSchema } from '../../api/gen/millrace/v1/event_pb.js'
 import { EventService, JobService, WorkerService } from '../../api/gen/millrace/v1/service_pb.js'
 import { serverOptions } from '../../src/config/sections/server.ts'
@@ -213,3 +213,6 @@ export const curl = (
 
 export const json = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
 export const jobsPath = (method: string): string => `/millrace.v1.JobService/${method}`
+
+/** For what happens on the other side of a connection: looks again and again, for as long as a slow machine may take. */
+export const eventually = <T>(look: () => T) => expect.poll(look, { timeout: 30_000, interval: 5 })

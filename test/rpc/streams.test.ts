@@ -7,7 +7,7 @@ import { ErrorInfoSchema } from '../../api/gen/millrace/v1/service_pb.js'
 import { JobUnknown } from '../../src/jobs/faults.ts'
 import type { Follower } from '../../src/log/follower.ts'
 import { createVirtualClock, type VirtualClock } from '../../src/sim/virtual-clock.ts'
-import { aBatch, clients, json, scripted, startRig, transportNames } from './rig.ts'
+import { aBatch, clients, eventually, json, scripted, startRig, transportNames } from './rig.ts'
 
 const jobId = '01890a5d-ac96-774b-bcce-b302099a8057'
 const turn = () => new Promise(setImmediate)
@@ -114,7 +114,7 @@ describe('G01 G02 readers that do not read', () => {
     expect(seen.left).toBe(0)
     // REFUSED_STREAM, which every client reads as Unavailable.
     expect(await passing(clock, ended)).toBe(7)
-    await expect.poll(() => seen.left).toBe(1)
+    await eventually(() => seen.left).toBe(1)
     expect(rig.events).toContainEqual(
       expect.objectContaining({ name: 'call.ended', method: 'StreamEventBatches', code: 'Unavailable' }),
     )
@@ -128,7 +128,7 @@ describe('G01 G02 readers that do not read', () => {
     const response = await openHttp1(rig.port)
     const lost = new Promise((resolve) => response.on('error', resolve).on('close', resolve))
     await untilStill(seen)
-    await passing(clock, expect.poll(() => seen.left, { timeout: 30_000 }).toBe(1))
+    await passing(clock, eventually(() => seen.left).toBe(1))
     response.resume()
     await lost
   })
@@ -149,7 +149,7 @@ describe('G01 G02 readers that do not read', () => {
     }
     expect(seen.left).toBe(0)
     session.destroy()
-    await expect.poll(() => seen.left).toBe(1)
+    await eventually(() => seen.left).toBe(1)
   })
 })
 
@@ -164,7 +164,7 @@ describe.each(transportNames)('%s', (name) => {
       }
     }
     expect(await caught(left())).toMatchObject({ code: Code.Canceled })
-    await expect.poll(() => seen.left).toBe(1)
+    await eventually(() => seen.left).toBe(1)
 
     let isOver = false
     const waiting: Follower = {
@@ -181,7 +181,7 @@ describe.each(transportNames)('%s', (name) => {
       for await (const _ of clients(other, name).events.streamEvents({ jobId }, { signal })) leavingToo.abort()
     }
     expect(await caught(leftToo())).toMatchObject({ code: Code.Canceled })
-    await expect.poll(() => isOver).toBe(true)
+    await eventually(() => isOver).toBe(true)
   })
 
   test('A15 a stream is ended with an error after which it can be resumed when the server stops', async () => {

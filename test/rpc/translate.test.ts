@@ -8,6 +8,7 @@ import { toEnqueueRequest } from '../../src/rpc/translate-job.ts'
 import { toMs, toNumber, toTimestamp } from '../../src/rpc/translate-number.ts'
 import { toJson, toValue } from '../../src/rpc/translate-value.ts'
 import { clients, curl, jobsPath, json, startRig } from './rig.ts'
+import { commandOf } from './wire-params.ts'
 
 const withoutProto = fc.jsonValue().filter((value) => !JSON.stringify(value).includes('__proto__'))
 
@@ -115,7 +116,7 @@ describe('numbers', () => {
     ['delayMs', { delayMs: 2n ** 63n }],
     ['execution.maxOutputBytes', { execution: { maxOutputBytes: 2n ** 60n } }],
   ])('M22 %s out of range is refused by its name', (field, request) => {
-    const params = { kind: { case: 'command', value: { argv: ['x'] } } } as const
+    const params = commandOf(['x'])
     expect(() => toEnqueueRequest(create(EnqueueJobRequestSchema, { params, ...(request as object) }))).toThrow(
       `${field}: `,
     )

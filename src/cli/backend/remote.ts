@@ -3,8 +3,8 @@ import { unpackChunks } from '../../client/unpack.ts'
 import type { Target } from '../context.ts'
 import type { JobsClient } from '../jobs-client.ts'
 import { jobsOf } from '../jobs-of-client.ts'
-import type { BackendDeps } from './backend.ts'
 import { chunkEvents } from './chunk-events.ts'
+import type { BackendDeps } from './ground.ts'
 
 /** Whoever listens answers within this. */
 const answerMs = 2_000

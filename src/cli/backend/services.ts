@@ -4,7 +4,7 @@ import type { Address } from '../../rpc/server.ts'
 import { createRemoteWorker, createRuntime } from '../../runtime.ts'
 import { createLogger, logEvents } from '../../telemetry/logger.ts'
 import type { Service, Target } from '../context.ts'
-import { type BackendDeps, environmentOf, localToken, prepareDirectory, socketOf } from './backend.ts'
+import { type BackendDeps, environmentOf, localToken, prepareDirectory, socketOf } from './ground.ts'
 import { loadHandlers } from './load-handlers.ts'
 
 /** Server and store until stopped, with workers or without. */
