@@ -147,7 +147,7 @@ test('a stock gRPC client enqueues, works and streams', async () => {
   const jobs = createClient(JobService, transport)
   const events = createClient(EventService, transport)
   const workers = createClient(WorkerService, transport)
-  const params = { kind: { case: 'command', value: { argv: ['true'] } } } as const
+  const params = { kind: { case: 'command' as const, value: { argv: ['true'] } } }
   const { jobId } = await jobs.enqueueJob({ queue: 'default', params }, { headers })
   // A call may come back with nothing: it met the message of a job that was cancelled meanwhile.
   const taken = await eventually(async () => {
