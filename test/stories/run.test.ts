@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -129,5 +129,26 @@ describe('millrace run', () => {
     bare('clean')
     const done = await place.run(['run', '--raw', ...shell('make check 2>&1')])
     expect(done).toEqual({ code: 0, stdout: expected, stderr: '' })
+  })
+
+  test('a package manager prints the same bytes as without us, to each stream', async () => {
+    const place = createPlace()
+    const manifest = { name: 'small', version: '1.0.0', files: ['index.js'], dependencies: { 'not-there': '1.0.0' } }
+    writeFileSync(join(place.folder, 'package.json'), JSON.stringify(manifest))
+    writeFileSync(join(place.folder, 'index.js'), 'export const answer = 42\n')
+    const env = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', LANG: 'C.UTF-8' }
+    for (const args of [
+      ['pack', '--dry-run', '--offline'],
+      ['ls', '--offline'],
+    ]) {
+      const bare = spawnSync('npm', args, { cwd: place.folder, env, encoding: 'utf8' })
+      const run = await place.run(['run', '--raw', '--', 'npm', ...args])
+      expect(bare.stdout + bare.stderr).toContain(args[0] === 'ls' ? 'UNMET DEPENDENCY' : 'small-1.0.0.tgz')
+      // What npm keeps of its own runs has the time in its name.
+      const timeless = (text: string) => text.replaceAll(/\d{4}-\d\d-\d\dT[\w-]+/g, '')
+      expect(run.code).toBe(bare.status)
+      expect(run.stdout).toBe(bare.stdout)
+      expect(timeless(run.stderr)).toBe(timeless(bare.stderr))
+    }
   })
 })
