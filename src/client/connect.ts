@@ -1,4 +1,5 @@
 import { createIds } from '../kernel/ids.ts'
+import { createSharedAbort } from '../kernel/shared-abort.ts'
 import type { WorkerService } from '../worker/service.ts'
 import { type CallerDeps, createCaller } from './caller.ts'
 import { createJobs, type Jobs } from './jobs.ts'
@@ -75,7 +76,7 @@ export const createRemoteServiceOver = (
 
 const open = ({ clock, random, wire }: Ports & { readonly wire: Wire }, options: ClientOptions) => {
   const settings = { ...defaults, ...options }
-  const closing = new AbortController()
+  const closing = createSharedAbort()
   const { transport, address } = wire
   const link = { clock, random, address, transport, closed: closing.signal }
   const close = () => {

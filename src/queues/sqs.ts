@@ -6,6 +6,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Random } from '../kernel/random.ts'
 import type { RetryPolicy } from '../kernel/retry.ts'
+import { createSharedAbort } from '../kernel/shared-abort.ts'
 import { QueueClosed, type QueueFault } from './faults.ts'
 import { decodeMessage, encodeMessage } from './message.ts'
 import type { Outgoing, Queue, Received } from './port.ts'
@@ -66,7 +67,7 @@ const delaySecondsMax = 900
 /** The queue over any such service. Separate from `openSqs`, because everything that decides is here. */
 export const createSqsQueue = (deps: SqsDeps & { readonly service: SqsService }, options: SqsOptions): Queue => {
   const { clock, service } = deps
-  const closing = new AbortController()
+  const closing = createSharedAbort()
   const underWay = new Set<Promise<unknown>>()
   const states = new Map<string, { readonly pace: Pace; readonly turns: Turns }>()
   const holdSeconds = Math.ceil(options.holdMs / 1_000)

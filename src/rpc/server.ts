@@ -5,6 +5,7 @@ import { EventService, JobService, WorkerService } from '../../api/gen/millrace/
 import { server as machine } from '../../machines/server.ts'
 import type { ServerOptions } from '../config/sections/server.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { createSharedAbort } from '../kernel/shared-abort.ts'
 import { createRoot } from '../kernel/start.ts'
 import type { Emit } from '../telemetry/events.ts'
 import { createBearerCheck } from './bearer.ts'
@@ -53,7 +54,7 @@ export const createServer = async (
   }
   const { clock, emit, localToken, unready = () => undefined } = deps
   const actor = createRoot(machine, { clock, input: { drainMs: options.drainMs, farewellMs } })
-  const draining = new AbortController()
+  const draining = createSharedAbort()
   const closed = new Promise<void>((resolve) => actor.subscribe({ complete: resolve }))
 
   const ownHosts = wanted.flatMap((at) => ('host' in at ? [at.host] : []))

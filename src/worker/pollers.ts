@@ -3,6 +3,7 @@ import { type Clock, sleep } from '../kernel/clock.ts'
 import { isFault } from '../kernel/fault.ts'
 import type { Random } from '../kernel/random.ts'
 import { ceilingAfter } from '../kernel/retry.ts'
+import { createSharedAbort } from '../kernel/shared-abort.ts'
 import type { Emit } from '../telemetry/events.ts'
 import type { Credits } from './credits.ts'
 import { textOf } from './outcome.ts'
@@ -47,7 +48,7 @@ export const startPollers = (
   options: { readonly queues: readonly string[]; readonly pollMs: number },
 ): Pollers => {
   const { clock, random, credits } = deps
-  const stopping = new AbortController()
+  const stopping = createSharedAbort()
   const open = new Set<{ readonly controller: AbortController; readonly waitMs: number }>()
   const isAlone = options.queues.length === 1
   let turn: Promise<unknown> = Promise.resolve()

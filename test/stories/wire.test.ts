@@ -10,6 +10,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { EventType } from '../../api/gen/millrace/v1/event_pb.js'
 import { JobState } from '../../api/gen/millrace/v1/job_pb.js'
 import { EventService, JobService, WorkerService } from '../../api/gen/millrace/v1/service_pb.js'
+import { createClient as createOwnClient } from '../../src/client/connect.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { systemRandom } from '../../src/kernel/random.ts'
 import { eventually } from './support/eventually.ts'
 import { createPlace } from './support/place.ts'
 import { type Service, startService } from './support/service.ts'
@@ -195,4 +198,31 @@ test('buf curl, which knows only the schema, enqueues and streams', async () => 
   expect(await buf('JobService/CancelJob', { jobId })).toEqual([{ state: 'JOB_STATE_CANCELLED' }])
   const events = await buf('EventService/StreamEvents', { jobId })
   expect(events).toMatchObject([{ event: { jobEnded: { state: 'JOB_STATE_CANCELLED' } } }])
+})
+
+test('many who watch at once are nothing that anybody has to be warned about', async () => {
+  const warnings: string[] = []
+  const note = ({ message }: Error) => void warnings.push(message)
+  process.on('warning', note)
+  const client = createOwnClient({ address: server.address, token, clock: systemClock, random: systemRandom })
+  try {
+    const params = { kind: 'command', argv: ['true'] } as const
+    const { jobId } = await client.enqueue({ queue: 'default', params })
+    const watch = async (): Promise<readonly string[]> => {
+      const seen: string[] = []
+      for await (const entry of client.follow({ jobId })) if ('marker' in entry) seen.push(entry.marker.kind)
+      return seen
+    }
+    const watching = Array.from({ length: 30 }, watch)
+    await Promise.all(Array.from({ length: 30 }, () => client.get(jobId)))
+    await client.cancel(jobId)
+    expect(await Promise.all(watching)).toEqual(Array.from({ length: 30 }, () => ['jobEnded']))
+    // Warnings are told a turn later.
+    await new Promise(setImmediate)
+    expect(warnings).toEqual([])
+    expect(server.stderr.text()).toBe('')
+  } finally {
+    client.close()
+    process.off('warning', note)
+  }
 })
