@@ -31,7 +31,7 @@ const closedPort = (): Promise<number> =>
     })
   })
 
-describe('with `up` running', () => {
+describe.concurrent('with `up` running', () => {
   test('submit --follow shows output as it comes and ends as the command does', async () => {
     const gate = place.gate('follow')
     const following = place.start(['submit', '--follow', ...shell('echo out; echo err >&2; read _ < follow; exit 4')])
@@ -108,7 +108,7 @@ describe('with `up` running', () => {
   test('list, show and dead list name jobs; the beginning of an id is enough, and a beginning of two is not', async () => {
     const job = await submit(...shell('exit 7'))
     await eventually(async () => (await show(job))['state'] === 'FAILED')
-    const { stdout } = await place.run(['list', '--state', 'FAILED', '--limit', '1'])
+    const { stdout } = await place.run(['list', '--state', 'FAILED'])
     expect(stdout).toContain(job)
     // Ids sort by time: jobs that were made close together begin alike.
     const ids = jsonLines((await place.run(['list', '--json', '--limit', '1000'])).stdout).map(({ id }) => String(id))
@@ -143,7 +143,7 @@ describe('with `up` running', () => {
   })
 })
 
-describe('what goes wrong is one line and an exit code', () => {
+describe.concurrent('what goes wrong is one line and an exit code', () => {
   const unknown = '01890000-0000-7000-8000-000000000000'
   test.each([
     [2, ['list', '--no-such-flag'], /--no-such-flag.*millrace list --help/],

@@ -18,9 +18,11 @@ const show = async (place: Place, job: string) =>
 const submit = async (place: Place, ...args: readonly string[]): Promise<string> =>
   (await place.run(['submit', ...args])).stdout.trim()
 
-describe('a server that dies', () => {
-  test('D08 K06 killed with -9 in mid job and started again: the orphan is killed, attempt 2 finishes, both logs are there', async () => {
-    const place = createPlace()
+describe.concurrent('a server that dies', () => {
+  test('D08 K06 killed with -9 in mid job and started again: the orphan is killed, attempt 2 finishes, both logs are there', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const up = await startService(place, 'up')
     const job = await submit(place, ...shell(hangsOnce))
     const live = place.start(['monitor', job])
@@ -43,8 +45,10 @@ describe('a server that dies', () => {
     expect(place.programs()).toEqual([])
   })
 
-  test('G09 who watches over the network goes on by itself when the server is back on its port', async () => {
-    const place = createPlace()
+  test('G09 who watches over the network goes on by itself when the server is back on its port', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const up = await startService(place, 'up')
     const port = new URL(up.address).port
     const job = await submit(place, ...shell(hangsOnce))
@@ -60,9 +64,11 @@ describe('a server that dies', () => {
   })
 })
 
-describe('a worker elsewhere', () => {
-  test('C01 stopped past its lease and woken: it is refused, kills its child, and changes nothing', async () => {
-    const place = createPlace()
+describe.concurrent('a worker elsewhere', () => {
+  test('C01 stopped past its lease and woken: it is refused, kills its child, and changes nothing', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const server = await startService(place, 'server', shortLease)
     // With one slot it asks for nothing while it is busy, so that its next attempt is not given to a sleeper.
     const stopped = await startWorkers(place, server, ['--slots', '1'])
@@ -85,8 +91,10 @@ describe('a worker elsewhere', () => {
     expect(await show(place, job)).toEqual(before)
   })
 
-  test('C11 killed with -9: another one finishes the job, and the server needs no restart', async () => {
-    const place = createPlace()
+  test('C11 killed with -9: another one finishes the job, and the server needs no restart', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const server = await startService(place, 'server', shortLease)
     const dead = await startWorkers(place, server)
     const job = await submit(place, ...shell(hangsOnce))
@@ -99,9 +107,9 @@ describe('a worker elsewhere', () => {
   })
 })
 
-describe('a server that is told to stop', () => {
-  test('L05 D11 lets what runs come to its end', async () => {
-    const place = createPlace()
+describe.concurrent('a server that is told to stop', () => {
+  test('L05 D11 lets what runs come to its end', async ({ onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     const gate = place.gate('gate')
     const up = await startService(place, 'up')
     const following = place.start(['submit', '--follow', ...shell('echo begun; read _ < gate; echo over')])
@@ -114,8 +122,8 @@ describe('a server that is told to stop', () => {
     expect(await up.ended).toEqual({ code: 0, signal: null })
   })
 
-  test('L05 D11 gives back what does not end in time, and the next server finishes it', async () => {
-    const place = createPlace()
+  test('L05 D11 gives back what does not end in time, and the next server finishes it', async ({ onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     const up = await startService(place, 'up', ['--set', 'worker.drainGraceMs=50'])
     const job = await submit(place, ...shell(hangsOnce))
     const live = place.start(['monitor', job])
@@ -131,8 +139,8 @@ describe('a server that is told to stop', () => {
     expect(seen.stdout).toMatch(/^2 \d+\ndone\n$/)
   })
 
-  test('L05 told twice stops at once, kills what runs and gives it back', async () => {
-    const place = createPlace()
+  test('L05 told twice stops at once, kills what runs and gives it back', async ({ onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     const up = await startService(place, 'up')
     const job = await submit(place, ...shell('trap "" TERM; echo "1 $$"; while :; do sleep 0.1; done'))
     const live = place.start(['monitor', job])
@@ -147,34 +155,37 @@ describe('a server that is told to stop', () => {
   })
 })
 
-describe('L02 code that breaks its promises', () => {
-  test('a module of handlers that throws while it is loaded: one line, and no server', async () => {
-    const place = createPlace()
+describe.concurrent('L02 code that breaks its promises', () => {
+  test('a module of handlers that throws while it is loaded: one line, and no server', async ({ onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     writeFileSync(join(place.folder, 'broken.mjs'), `throw new Error('no such luck')\n`)
     const done = await place.run(['up', '--port', '0', '--handlers', 'broken.mjs'])
     expect(done).toMatchObject({ code: 2, stdout: '' })
     expect(done.stderr).toMatch(/^millrace: [^\n]*broken\.mjs[^\n]*no such luck[^\n]*\n$/)
   })
 
-  test.each([
+  test.for([
     ['an exception that nobody catches', `setImmediate(() => { throw new Error('stray') })`],
     ['a promise that nobody looks at', `void Promise.reject(new Error('stray'))`],
-  ])('%s ends the server with one line and a code; the job is another attempt for the next one', async (_, stray) => {
-    const place = createPlace()
-    const handlers = `export const stray = (ctx) => {
+  ])(
+    '%s ends the server with one line and a code; the job is another attempt for the next one',
+    async ([, stray], { onTestFinished }) => {
+      const place = createPlace(onTestFinished)
+      const handlers = `export const stray = (ctx) => {
       if (ctx.attempt === 1) { ${stray} }
       return ctx.attempt === 1 ? new Promise(() => {}) : 'well'
     }\n`
-    writeFileSync(join(place.folder, 'handlers.mjs'), handlers)
-    const up = await startService(place, 'up', ['--handlers', 'handlers.mjs'])
-    // The server may be gone before it can answer; then the same request reaches the next one.
-    const asking = place.start(['submit', '--handler', 'stray'])
-    expect(await up.ended).toEqual({ code: 125, signal: null })
-    expect(up.stderr.text()).toMatch(/^millrace: internal error: Error: stray\.[^\n]*\n$/)
-    await startService(place, 'up', ['--handlers', 'handlers.mjs'])
-    expect(await asking.ended).toEqual({ code: 0, signal: null })
-    const id = asking.stdout.text().trim()
-    await eventually(async () => (await show(place, id))['state'] === 'COMPLETED')
-    expect(await show(place, id)).toMatchObject({ attempt: 2, result: 'well' })
-  })
+      writeFileSync(join(place.folder, 'handlers.mjs'), handlers)
+      const up = await startService(place, 'up', ['--handlers', 'handlers.mjs'])
+      // The server may be gone before it can answer; then the same request reaches the next one.
+      const asking = place.start(['submit', '--handler', 'stray'])
+      expect(await up.ended).toEqual({ code: 125, signal: null })
+      expect(up.stderr.text()).toMatch(/^millrace: internal error: Error: stray\.[^\n]*\n$/)
+      await startService(place, 'up', ['--handlers', 'handlers.mjs'])
+      expect(await asking.ended).toEqual({ code: 0, signal: null })
+      const id = asking.stdout.text().trim()
+      await eventually(async () => (await show(place, id))['state'] === 'COMPLETED')
+      expect(await show(place, id)).toMatchObject({ attempt: 2, result: 'well' })
+    },
+  )
 })

@@ -6,9 +6,11 @@ import { startService } from './support/service.ts'
 
 const shell = (script: string) => ['--', 'sh', '-c', script]
 
-describe('several runs on one directory', () => {
-  test('K05 the second gives its job to the first, with its own environment and directory', async () => {
-    const place = createPlace()
+describe.concurrent('several runs on one directory', () => {
+  test('K05 the second gives its job to the first, with its own environment and directory', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const gate = place.gate('gate')
     const first = place.start(['run', ...shell('echo first; read _ < gate; echo end')])
     await first.stdout.until(/first/)
@@ -26,8 +28,8 @@ describe('several runs on one directory', () => {
     expect(first.stdout.text()).toBe('first\nend\n')
   })
 
-  test('the first finishes the job of the second before it goes, and says so', async () => {
-    const place = createPlace()
+  test('the first finishes the job of the second before it goes, and says so', async ({ onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     const [mine, theirs] = [place.gate('mine'), place.gate('theirs')]
     const first = place.start(['run', ...shell('echo first; read _ < mine')])
     await first.stdout.until(/first/)
@@ -41,8 +43,10 @@ describe('several runs on one directory', () => {
     expect(second.stdout.text()).toBe('second\ndone\n')
   })
 
-  test('D08 G09 the first is killed with -9: the second takes the directory and finishes as attempt 2', async () => {
-    const place = createPlace()
+  test('D08 G09 the first is killed with -9: the second takes the directory and finishes as attempt 2', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const first = place.start(['run', ...shell('echo $$; exec sleep 1000')])
     const [firstChild = ''] = await first.stdout.until(/^\d+\n/)
     const script = 'echo "$MILLRACE_ATTEMPT $$"; test "$MILLRACE_ATTEMPT" = 2 || exec sleep 1000'
@@ -57,8 +61,10 @@ describe('several runs on one directory', () => {
     expect([firstChild, secondChild].map(Number).filter(isAlive)).toEqual([])
   })
 
-  test('Ctrl-C cancels the job of the first and gives that of the second back, who finishes it', async () => {
-    const place = createPlace()
+  test('Ctrl-C cancels the job of the first and gives that of the second back, who finishes it', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const first = place.start(['run', '--set', 'worker.drainGraceMs=0', ...shell('echo first; exec sleep 1000')])
     await first.stdout.until(/first/)
     const script = 'echo "attempt $MILLRACE_ATTEMPT"; test "$MILLRACE_ATTEMPT" = 2 || exec sleep 1000'
@@ -70,8 +76,8 @@ describe('several runs on one directory', () => {
     expect(second.stdout.text()).toBe('attempt 1\nattempt 2\n')
   })
 
-  test('what an earlier holder left is named and left to `up`, which runs it', async () => {
-    const place = createPlace()
+  test('what an earlier holder left is named and left to `up`, which runs it', async ({ onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     const left = await place.run(['submit', '--', 'touch', 'was-here'])
     expect(left).toMatchObject({ code: 0, stderr: 'millrace: stored; `millrace up` runs it\n' })
     const done = await place.run(['run', '--', 'echo', 'mine'])

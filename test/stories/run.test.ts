@@ -9,9 +9,11 @@ import { createPlace, isAlive } from './support/place.ts'
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 const shell = (script: string) => ['--', 'sh', '-c', script]
 
-describe('millrace run', () => {
-  test('prints live what the command prints, each stream to its own, and leaves nothing behind', async () => {
-    const place = createPlace()
+describe.concurrent('millrace run', () => {
+  test('prints live what the command prints, each stream to its own, and leaves nothing behind', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const gate = place.gate('gate')
     const run = place.start(['run', ...shell('echo out; echo err >&2; read _ < gate; echo more; echo worse >&2')])
     // Nobody opens the gate before both lines are here: they did not wait for the command's end.
@@ -23,7 +25,7 @@ describe('millrace run', () => {
     expect(place.programs()).toEqual([])
   })
 
-  test.each([
+  test.for<readonly [string, readonly string[], number, string]>([
     ['D02 3 for exit code 3', shell('exit 3'), 3, 'exited with code 3'],
     ['D02 255 for exit code 255', shell('exit 255'), 255, 'exited with code 255'],
     ['D02 1 for `false`, which is FAILED', ['--', 'false'], 1, 'exited with code 1'],
@@ -35,16 +37,18 @@ describe('millrace run', () => {
       124,
       'took longer than 200 ms',
     ],
-  ])('exits with %s', async (_, args, code, why) => {
-    const place = createPlace()
+  ])('exits with %s', async ([, args, code, why], { onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     const done = await place.run(['run', ...args])
     expect(done).toMatchObject({ code, stdout: '' })
     expect(done.stderr).toMatch(/^millrace: job [0-9a-f-]{36} FAILED: [^\n]+\n$/m)
     expect(done.stderr).toContain(why)
   })
 
-  test('E04 with --raw every byte is as the command wrote it: zeros, invalid UTF-8, no newline at the end', async () => {
-    const place = createPlace()
+  test('E04 with --raw every byte is as the command wrote it: zeros, invalid UTF-8, no newline at the end', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const bytes = createSeededRandom(4).bytes(300_001)
     writeFileSync(join(place.folder, 'binary'), bytes)
     const run = place.start(['run', '--raw', ...shell('cat binary; tail -c 5000 binary >&2')])
@@ -53,14 +57,14 @@ describe('millrace run', () => {
     expect(sha256(run.stderr.bytes())).toBe(sha256(bytes.subarray(-5_000)))
   })
 
-  test('M09 without --raw escape sequences other than colours are taken out', async () => {
-    const place = createPlace()
+  test('M09 without --raw escape sequences other than colours are taken out', async ({ onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     const done = await place.run(['run', '--', 'printf', '\\033]52;c;AAAA\\007\\033[31mred\\033[0m \\033[2Jend\\n'])
     expect(done).toMatchObject({ code: 0, stdout: '\x1b[31mred\x1b[0m end\n' })
   })
 
-  test('the command has the environment, the directory and the input of whoever ran it', async () => {
-    const place = createPlace()
+  test('the command has the environment, the directory and the input of whoever ran it', async ({ onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     const cwd = join(place.folder, 'sub')
     mkdirSync(cwd)
     const script = 'pwd; echo "$MINE $MORE $MILLRACE_ATTEMPT"; cat'
@@ -72,15 +76,17 @@ describe('millrace run', () => {
     expect(done).toEqual({ code: 0, stdout: `${cwd}\none two 1\nfrom outside\n`, stderr: '' })
   })
 
-  test('a retried command is told as two attempts, and the last one counts', async () => {
-    const place = createPlace()
+  test('a retried command is told as two attempts, and the last one counts', async ({ onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     const script = 'echo "attempt $MILLRACE_ATTEMPT"; test "$MILLRACE_ATTEMPT" = 2'
     const done = await place.run(['run', '--retries', '1', '--set', 'jobs.retry.backoffBaseMs=1', ...shell(script)])
     expect(done).toEqual({ code: 0, stdout: 'attempt 1\nattempt 2\n', stderr: 'millrace: attempt 2 started\n' })
   })
 
-  test('JOB-10 Ctrl-C in the middle: the job is CANCELLED, its process is dead, the exit code is 130', async () => {
-    const place = createPlace()
+  test('JOB-10 Ctrl-C in the middle: the job is CANCELLED, its process is dead, the exit code is 130', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const run = place.start(['run', ...shell('echo $$; exec sleep 1000')])
     const [pid = ''] = await run.stdout.until(/^\d+\n/)
     run.send('SIGINT')
@@ -91,8 +97,10 @@ describe('millrace run', () => {
     expect(JSON.parse(stdout)).toMatchObject({ state: 'CANCELLED', attempt: 1 })
   })
 
-  test('L05 a second Ctrl-C does not wait for a command that ignores the first, and leaves no process', async () => {
-    const place = createPlace()
+  test('L05 a second Ctrl-C does not wait for a command that ignores the first, and leaves no process', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const run = place.start(['run', ...shell('trap "" TERM; echo ready; while :; do sleep 1; done')])
     await run.stdout.until(/ready/)
     run.send('SIGINT')
@@ -102,8 +110,8 @@ describe('millrace run', () => {
     expect(place.programs()).toEqual([])
   })
 
-  test('whoever reads the output goes away: the command is stopped', async () => {
-    const place = createPlace()
+  test('whoever reads the output goes away: the command is stopped', async ({ onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     const run = place.start(['run', ...shell('echo ready; while :; do echo more; done')])
     await run.stdout.until(/ready/)
     run.process.stdout?.destroy()
@@ -111,8 +119,8 @@ describe('millrace run', () => {
     expect(place.programs()).toEqual([])
   })
 
-  test('a build with make and a compiler prints the same bytes as without us', async () => {
-    const place = createPlace()
+  test('a build with make and a compiler prints the same bytes as without us', async ({ onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     const files = {
       'main.c':
         '#include <stdio.h>\nint twice(int);\nint main(void) { int unused; printf("%d\\n", twice(21)); return 0; }\n',
@@ -131,8 +139,8 @@ describe('millrace run', () => {
     expect(done).toEqual({ code: 0, stdout: expected, stderr: '' })
   })
 
-  test('a package manager prints the same bytes as without us, to each stream', async () => {
-    const place = createPlace()
+  test('a package manager prints the same bytes as without us, to each stream', async ({ onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     const manifest = { name: 'small', version: '1.0.0', files: ['index.js'], dependencies: { 'not-there': '1.0.0' } }
     writeFileSync(join(place.folder, 'package.json'), JSON.stringify(manifest))
     writeFileSync(join(place.folder, 'index.js'), 'export const answer = 42\n')

@@ -28,9 +28,11 @@ const storedItems = async (place: Place, jobId: string) => {
   }
 }
 
-describe('much output', () => {
-  test('E03 E04 E05 a line of 1 MB and 3 MB without any line at all come out as they went in', async () => {
-    const place = createPlace()
+describe.concurrent('much output', () => {
+  test('E03 E04 E05 a line of 1 MB and 3 MB without any line at all come out as they went in', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const line = Buffer.from('x'.repeat(1_000_000))
     const binary = createSeededRandom(3).bytes(3_000_000)
     writeFileSync(join(place.folder, 'input'), Buffer.concat([line, Buffer.from('\n'), binary]))
@@ -42,8 +44,10 @@ describe('much output', () => {
     expect(sha256(following.stdout.bytes())).toBe(sha256(expected))
   })
 
-  test('E07 E08 20 MB as fast as they can be written: nothing is lost, and the server stays small', async () => {
-    const place = createPlace()
+  test('E07 E08 20 MB as fast as they can be written: nothing is lost, and the server stays small', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const up = await startService(place, 'up')
     const idle = anonymousMegabytes(up.pid)
     const memory = watchMemory(up.pid)
@@ -56,8 +60,10 @@ describe('much output', () => {
     expect(memory.most() - idle).toBeLessThan(200)
   })
 
-  test('E07 beyond its limit output is cut with a marker that says how much, the head and the last 64 KiB kept', async () => {
-    const place = createPlace()
+  test('E07 beyond its limit output is cut with a marker that says how much, the head and the last 64 KiB kept', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     await startService(place, 'up', ['--set', 'jobs.execution.maxOutputBytes=10000'])
     const done = await place.run(['submit', '--follow', ...shell('seq 1 100000')])
     expect(done.code).toBe(0)
@@ -69,9 +75,11 @@ describe('much output', () => {
   })
 })
 
-describe('how output is stored', () => {
-  test('R0.25 a hundred lines that nobody watches are four items: start, 2–51, 52–101, end', async () => {
-    const place = createPlace()
+describe.concurrent('how output is stored', () => {
+  test('R0.25 a hundred lines that nobody watches are four items: start, 2–51, 52–101, end', async ({
+    onTestFinished,
+  }) => {
+    const place = createPlace(onTestFinished)
     const up = await startService(place, 'up')
     const job = (await place.run(['submit', ...shell('seq 1 100')])).stdout.trim()
     await eventually(async () => (await place.run(['show', job])).stdout.includes('COMPLETED'))
@@ -85,8 +93,8 @@ describe('how output is stored', () => {
     ])
   })
 
-  test('R0.27 ten jobs of a thousand lines at once: nothing lost, nothing out of order', async () => {
-    const place = createPlace()
+  test('R0.27 ten jobs of a thousand lines at once: nothing lost, nothing out of order', async ({ onTestFinished }) => {
+    const place = createPlace(onTestFinished)
     const up = await startService(place, 'up', ['--slots', '10'])
     const script = 'for n in $(seq 1 1000); do echo "$0 $n"; done'
     const jobs = Array.from({ length: 10 }, (_, at) => ['--', 'sh', '-c', script, `job${at}`])
