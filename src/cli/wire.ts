@@ -12,13 +12,16 @@ import { type Signals, stopSignals } from './signals.ts'
 export const createContext = (): CliContext => {
   const uid = process.getuid?.()
   const host: Host = {
-    env: process.env,
+    // A copy, because what is set below is for us and not for the programs of jobs.
+    env: { ...process.env },
     cwd: process.cwd(),
     platform: process.platform,
     home: homedir(),
     temporary: tmpdir(),
     uid,
   }
+  // Which Node we run on is for us to say; the cloud library would say it in ten lines before every answer.
+  process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true'
   return {
     clock: systemClock,
     random: systemRandom,

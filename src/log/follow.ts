@@ -167,7 +167,7 @@ async function* followJob(
     actor.send({ type: 'failed' })
     throw cause
   } finally {
-    actor.send({ type: 'leave' })
+    if (actor.getSnapshot().status === 'active') actor.send({ type: 'leave' })
     actor.stop()
     tail?.leave()
     unlisten()

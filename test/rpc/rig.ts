@@ -86,10 +86,11 @@ export const startRig = async (given: RigOptions = {}): Promise<Rig> => {
 
 /** Gives the entries and ends, or waits for the end of its signal where it says 'wait'. */
 export const scripted = (entries: readonly (Entry | 'wait')[]): Follower => ({
-  async *follow({ signal }) {
+  async *follow({ signal, attempt = 1, fromSequence = 1, noFollow = false }) {
     for (const entry of entries) {
-      if (entry !== 'wait') yield entry
-      else await new Promise((resolve) => signal?.addEventListener('abort', resolve))
+      if (entry === 'wait') {
+        if (!noFollow) await new Promise((resolve) => signal?.addEventListener('abort', resolve))
+      } else if (!('item' in entry) || entry.attempt > attempt || entry.item.endSequence >= fromSequence) yield entry
     }
   },
 })

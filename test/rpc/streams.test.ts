@@ -200,6 +200,33 @@ describe.each(transportNames)('%s', (name) => {
     await rig.server.stop()
   })
 
+  test('A15 a stream of a job that has ended by the time the server stops is given to its end', async () => {
+    const ended = { attempt: 1, marker: { kind: 'jobEnded', state: 'COMPLETED', result: 1, error: undefined } } as const
+    const rest = [{ attempt: 1, item: aBatch(2, ['b']) }, ended] as const
+    const rig = await startRig({ follower: scripted([{ attempt: 1, item: aBatch(1, ['a']) }, 'wait', ...rest]) })
+    const seen: unknown[] = []
+    for await (const { event } of clients(rig, name).events.streamEvents({ jobId })) {
+      seen.push(event?.data.case === 'jobEnded' ? 'end' : event?.sequence)
+      void rig.server.stop()
+    }
+    expect(seen).toEqual([1n, 2n, 'end'])
+    await rig.server.stop()
+  })
+
+  test('G08 the sequence that was asked for is one of the first attempt, also if that one has no more to give', async () => {
+    const end = { attempt: 1, marker: { kind: 'attemptEnded', lastSequence: 4, complete: false } } as const
+    const ended = { attempt: 2, marker: { kind: 'jobEnded', state: 'COMPLETED', result: 1, error: undefined } } as const
+    const rig = await startRig({
+      follower: {
+        async *follow() {
+          yield* [end, { attempt: 2, item: aBatch(1, ['a', 'b']) }, ended]
+        },
+      },
+    })
+    const all = await readAll(clients(rig, name).events.streamEvents({ jobId, attempt: 1, fromSequence: 5n }))
+    expect(all.map(({ event }) => event?.sequence)).toEqual([0n, 1n, 2n, 0n])
+  })
+
   test('a deadline ends a stream', async () => {
     const rig = await startRig({ follower: scripted([{ attempt: 1, item: aBatch(1, ['a']) }, 'wait']) })
     const error = await caught(readAll(clients(rig, name).events.streamEvents({ jobId }, { timeoutMs: 200 })))

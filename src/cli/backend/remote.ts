@@ -8,11 +8,13 @@ import type { BackendDeps } from './ground.ts'
 
 /** Whoever listens answers within this. */
 const answerMs = 2_000
+/** The longest a call on this machine takes, repetitions included: if its holder is gone, somebody else can take the directory. */
+const callMs = 10_000
 
 /** A server's jobs. Asks for one at once, so that nobody finds out later that nobody answers. */
 export const connect = async ({ clock, random }: BackendDeps, { address, token }: Target): Promise<JobsClient> => {
   // Whoever lies in our own directory and is gone will not come back: we could take its place.
-  const patience = address.startsWith('unix:') ? { patienceMs: answerMs } : {}
+  const patience = address.startsWith('unix:') ? { patienceMs: answerMs, deadlineMs: callMs } : {}
   const client = createClient({ address, token, clock, random, ...patience })
   try {
     await client.probe(answerMs)
