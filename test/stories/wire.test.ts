@@ -1,7 +1,9 @@
 // The API as strangers meet it: JSON by hand, and a stock gRPC client with nothing of ours but the generated code.
 
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { createClient } from '@connectrpc/connect'
 import { createGrpcTransport } from '@connectrpc/connect-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -12,6 +14,7 @@ import { eventually } from './support/eventually.ts'
 import { createPlace } from './support/place.ts'
 import { type Service, startService } from './support/service.ts'
 
+const checkout = join(import.meta.dirname, '..', '..')
 const place = createPlace(afterAll)
 let server: Service
 let token: string
@@ -147,7 +150,7 @@ test('a stock gRPC client enqueues, works and streams', async () => {
   const jobs = createClient(JobService, transport)
   const events = createClient(EventService, transport)
   const workers = createClient(WorkerService, transport)
-  const params = { kind: { case: 'command', value: { argv: ['true'] } } } as const
+  const params = { kind: { case: 'command' as const, value: { argv: ['true'] } } }
   const { jobId } = await jobs.enqueueJob({ queue: 'default', params }, { headers })
   // A call may come back with nothing: it met the message of a job that was cancelled meanwhile.
   const taken = await eventually(async () => {
@@ -175,4 +178,21 @@ test('a stock gRPC client enqueues, works and streams', async () => {
   }
   expect(seen).toEqual(['processStart', 'output', 'processEnd', 'attemptEnded', 'jobEnded'])
   expect((await jobs.getJob({ jobId }, { headers })).job?.state).toBe(JobState.COMPLETED)
+})
+
+test('buf curl, which knows only the schema, enqueues and streams', async () => {
+  const buf = async (method: string, body: object): Promise<readonly Record<string, unknown>[]> => {
+    const { stdout } = await promisify(execFile)(join(checkout, 'node_modules', '.bin', 'buf'), [
+      ...['curl', '--schema', join(checkout, 'api'), '--protocol', 'grpc', '--http2-prior-knowledge'],
+      ...['--header', `Authorization: Bearer ${token}`, '--data', JSON.stringify(body)],
+      `${server.address}/millrace.v1.${method}`,
+    ])
+    // One object after the other, each over several lines or on one.
+    return JSON.parse(`[${stdout.trim().replaceAll(/\}\s*\n\{/g, '},{')}]`)
+  }
+  const [made] = await buf('JobService/EnqueueJob', command('true'))
+  const jobId = String(made?.['jobId'])
+  expect(await buf('JobService/CancelJob', { jobId })).toEqual([{ state: 'JOB_STATE_CANCELLED' }])
+  const events = await buf('EventService/StreamEvents', { jobId })
+  expect(events).toMatchObject([{ event: { jobEnded: { state: 'JOB_STATE_CANCELLED' } } }])
 })

@@ -23,8 +23,9 @@ export const createAwsPlace = (whenOver?: (end: () => Promise<void>) => void): A
       endpoint,
       ...names,
     },
-    // Short leases, so that a dead worker is noticed within the test.
-    jobs: { sweepIntervalMs: 200, execution: { leaseMs: 3_000, heartbeatMs: 1_000 } },
+    // Short leases, so that a dead worker is noticed within the test. A message can go to a poll that a dead process left behind,
+    // so whether it was lost is looked at soon as well.
+    jobs: { sweepIntervalMs: 200, outboxDelayMs: 1_000, execution: { leaseMs: 3_000, heartbeatMs: 1_000 } },
   }
   // What is JSON is YAML too, and whoever starts in this folder finds it.
   writeFileSync(join(place.folder, 'millrace.yaml'), JSON.stringify(config))
