@@ -4,6 +4,8 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/real/**/*.test.ts'],
+    // Stories start the command line as it is shipped.
+    globalSetup: ['test/support/bundle.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

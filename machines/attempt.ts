@@ -1,4 +1,5 @@
 import { assign, setup } from 'xstate'
+import { type AttemptContext, type AttemptLimits, beatAgainAt, fadesAt, isLost, killByLease } from './attempt-times.ts'
 
 // One attempt that runs a command, or a handler that takes its time: when to say that it is alive, when to stop the work and
 // how hard, when to settle, and when to say nothing because it is lost. Its driver (src/worker/attempt.ts) does the work, has
@@ -11,19 +12,6 @@ import { assign, setup } from 'xstate'
 // I3  The work is dead before the lease ends, or it is killed as soon as this process can act again; then nothing is settled.
 // I4  What was seen first stands: an exit before the limit is an exit, a limit before the exit is a limit.
 // I5  Once it settles, only the answer to the settling says that the claim is lost: a heartbeat behind it is refused too.
-
-/** Why work is stopped. */
-export type StopReason = 'cancelled' | 'timeLimit' | 'leaseLost' | 'claimLost' | 'drained' | 'halted'
-
-export interface AttemptLimits {
-  readonly leaseMs: number
-  readonly heartbeatMs: number
-  /** From SIGTERM to SIGKILL. */
-  readonly graceMs: number
-  /** How long output is taken that comes after the exit. */
-  readonly outputGraceMs: number
-  readonly timeoutMs: number | undefined
-}
 
 export interface AttemptInput {
   readonly limits: AttemptLimits
@@ -57,47 +45,13 @@ export type AttemptEvent =
   /** The store would not take the end of the attempt. */
   | { readonly type: 'refused' }
 
-export interface AttemptContext {
-  readonly limits: AttemptLimits
-  readonly reason: StopReason | undefined
-  /** The number of the heartbeat that is under way, or was last. */
-  readonly beat: number
-  /** Heartbeats in a row that were not acknowledged. */
-  readonly missed: number
-  /** When the first heartbeat was sent that has no answer yet. */
-  readonly askedAt: number | undefined
-  readonly beatAt: number | undefined
-  readonly leaseEndsAt: number
-  readonly limitAt: number | undefined
-  /** When SIGKILL follows. */
-  readonly killAt: number | undefined
-  /** When what holds the pipes open is cut off. */
-  readonly cutAt: number | undefined
-  /** When waiting is over: for a process that does not die, or for a store that does not answer a worker that stops. */
-  readonly giveUpAt: number | undefined
-}
-
-/** The part of a lease that is kept back, so that a child is dead before the lease ends and not a moment after. */
-const marginOf = (leaseMs: number): number => leaseMs / 60
 /** How long a process may take to die of SIGKILL. */
 const dyingMs = 10_000
 /** How long a worker that stops now waits for the store. */
 const lastWordMs = 1_000
-const beatRetryMs = 250
 
 const atOf = (event: AttemptEvent): number => ('at' in event ? event.at : 0)
-const isLost = (reason: StopReason | undefined): boolean => reason === 'leaseLost' || reason === 'claimLost'
 const hasPassed = (at: number | undefined, event: AttemptEvent): boolean => at !== undefined && atOf(event) >= at
-const killByLease = ({ limits, leaseEndsAt }: AttemptContext): number => leaseEndsAt - marginOf(limits.leaseMs)
-/** When SIGTERM is sent because the lease is about to end; not before a heartbeat has had its chance to be answered. */
-const fadesAt = (context: AttemptContext): number => {
-  const { limits, missed, askedAt, beatAt } = context
-  const usual = killByLease(context) - Math.min(limits.graceMs, limits.leaseMs / 6)
-  const asked = askedAt ?? beatAt
-  if (missed > 0 || asked === undefined) return usual
-  return Math.min(killByLease(context), Math.max(usual, asked + marginOf(limits.leaseMs)))
-}
-
 const beats = [{ guard: 'beatDue', actions: 'countBeat' }] as const
 const whenOver = [{ guard: 'lost', target: 'lost' }, { target: 'settling' }] as const
 const whenFenced = { target: 'killing', actions: ['becauseClaimLost', 'startDying', 'stopBeats'] } as const
@@ -136,7 +90,7 @@ export const attempt = setup({
     ),
     beatSooner: assign(({ context, event }) => ({
       missed: context.missed + 1,
-      beatAt: context.beatAt === undefined ? undefined : retryAt(context, event),
+      beatAt: event.type === 'unheard' ? beatAgainAt(context, event) : context.beatAt,
     })),
     becauseCancelled: assign({ reason: 'cancelled' }),
     becauseTimeLimit: assign({ reason: 'timeLimit' }),
@@ -304,18 +258,3 @@ export const attempt = setup({
     lost: { type: 'final', tags: ['lost', 'ended'] },
   },
 })
-
-const retryAt = ({ missed, limits }: AttemptContext, event: AttemptEvent): number => {
-  if (event.type !== 'unheard') return 0
-  // Once is bad luck: at once again. Then ever more slowly, up to the usual pace.
-  const ceilingMs = missed === 0 ? 0 : Math.min(limits.heartbeatMs, beatRetryMs * 2 ** Math.min(missed - 1, 20))
-  return event.at + ceilingMs * (0.5 + event.chance / 2)
-}
-
-/** When the driver must send the next `tick`. */
-export const wakeAt = (context: AttemptContext, value: string): number => {
-  const { beatAt, limitAt, killAt, cutAt, giveUpAt, reason } = context
-  const leaseAt =
-    isLost(reason) || value === 'settling' ? undefined : value === 'running' ? fadesAt(context) : killByLease(context)
-  return Math.min(...[beatAt, limitAt, killAt, cutAt, giveUpAt, leaseAt].map((at) => at ?? Number.POSITIVE_INFINITY))
-}

@@ -1,4 +1,4 @@
-import { assign, setup } from 'xstate'
+import { setup } from 'xstate'
 
 export interface DirectoryContactInput {
   /** How long a holder that does not answer is waited for: it may be starting, or ending. */
@@ -22,18 +22,17 @@ type Event =
 export const directoryContact = setup({
   types: {
     input: {} as DirectoryContactInput,
-    context: {} as DirectoryContactInput & { losses: number },
+    context: {} as DirectoryContactInput,
     events: {} as Event,
     tags: {} as 'opening' | 'connecting' | 'settled',
   },
-  actions: { countLoss: assign({ losses: ({ context }) => context.losses + 1 }) },
   guards: {
     outOfPatience: ({ context, event }) => event.type === 'silent' && event.waitedMs >= context.patienceMs,
   },
   delays: { pause: ({ context }) => context.pauseMs },
 }).createMachine({
   id: 'directoryContact',
-  context: ({ input }) => ({ ...input, losses: 0 }),
+  context: ({ input }) => input,
   initial: 'opening',
   states: {
     opening: { tags: 'opening', on: { opened: 'holding', held: 'connecting' } },
@@ -45,7 +44,7 @@ export const directoryContact = setup({
     waiting: { after: { pause: 'opening' }, on: { leave: 'left' } },
     visiting: {
       tags: 'settled',
-      on: { vanished: { target: 'opening', actions: 'countLoss' }, leave: 'left' },
+      on: { vanished: 'opening', leave: 'left' },
     },
     holding: { type: 'final', tags: 'settled' },
     givenUp: { type: 'final', tags: 'settled' },

@@ -121,7 +121,11 @@ const assemble = async (deps: Ports, profile: Profile, options: Options): Promis
     listen: notices.listen,
   })
   await buryDead(store, exec, profile.deadWorkers)
-  const sweeper = createSweeper({ clock, random, emit, sweep: sweepAndPurge(store, profile) }, options.jobs)
+  let trouble: string | undefined
+  const sweep = sweepAndPurge(store, profile, (reason) => {
+    trouble = reason
+  })
+  const sweeper = createSweeper({ clock, random, emit, sweep }, options.jobs)
   const worker = work === 'none' ? undefined : startWorker({ ...deps, exec }, own ?? service, profile, options)
   const tokens = createTokens({ clock, signer })
   const servers = new Set<Server>()
@@ -164,6 +168,7 @@ const assemble = async (deps: Ports, profile: Profile, options: Options): Promis
           bareEnd: (hold, end, after) =>
             endAfter(tables, logId(hold.jobId, hold.attempt), end, after, Math.floor(clock.now())),
           deadLetters: queue.deadLetters,
+          unready: () => trouble,
           ...(localToken === undefined ? {} : { localToken }),
         },
         { ...options.server, ...(listen ? { listen } : {}) },
@@ -242,12 +247,19 @@ const buryDead = async (store: JobStore, exec: Exec, deadWorkers: string | undef
   await store.sweep.expireWorkers(deadWorkers)
 }
 
-const sweepAndPurge = (store: JobStore, profile: Profile): JobStore['sweep'] => ({
+/** Sweeps, purges, and notes whether the store could be reached: the sweep is what asks it now and again, whatever else happens. */
+const sweepAndPurge = (store: JobStore, profile: Profile, reached: (trouble: string | undefined) => void) => ({
   ...store.sweep,
   run: async () => {
-    const swept = await store.sweep.run()
-    await profile.purge?.()
-    return swept
+    try {
+      const swept = await store.sweep.run()
+      await profile.purge?.()
+      reached(undefined)
+      return swept
+    } catch (error) {
+      if (isFault(error)) reached(`the store cannot be reached (${error.code})`)
+      throw error
+    }
   },
 })
 

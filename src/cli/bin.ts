@@ -12,13 +12,24 @@ const fatal = (error: unknown): void => {
 process.on('uncaughtException', fatal)
 process.on('unhandledRejection', fatal)
 
+/** As long as there is no context, nobody else notices that `head` has seen enough of the help. */
+const closed = (error: NodeJS.ErrnoException): void => {
+  if (error.code === 'EPIPE') process.exit(exitCodes.pipeClosed)
+  fatal(error)
+}
+process.stdout.on('error', closed)
+
 const exit = await main({
   argv: process.argv.slice(2),
   env: process.env,
   columns: process.stdout.isTTY ? process.stdout.columns : undefined,
   print: (text) => void process.stdout.write(text),
   complain: (text) => void process.stderr.write(text),
-  context: async () => (await import('./wire.ts')).createContext(),
+  context: async () => {
+    const context = (await import('./wire.ts')).createContext()
+    process.stdout.off('error', closed)
+    return context
+  },
 })
 
 // A pipe takes what it is given only little by little: the last bytes are waited for, open sockets are not.

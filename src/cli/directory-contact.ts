@@ -23,7 +23,7 @@ export interface DirectoryContact {
   close(): void
 }
 
-export const patienceMs = 5_000
+const patienceMs = 5_000
 const pauseMs = 100
 
 export const createDirectoryContact = (deps: {

@@ -72,7 +72,7 @@ export const failureOf = (error: unknown, debug = false, command?: string): Fail
 }
 
 /** `millrace: what is wrong. What to do.` */
-export const lineOf = (what: string, advice: string): string =>
+const lineOf = (what: string, advice: string): string =>
   `${ownMark} ${ended(plainText(what))}${advice === '' ? '' : ` ${advice}.`}\n`
 
 const ended = (sentence: string): string => (/[.?!]$/.test(sentence) ? sentence : `${sentence}.`)

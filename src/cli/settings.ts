@@ -34,7 +34,7 @@ export interface Settings extends Effective {
 }
 
 /** Where the configuration is, if there is one. A file that was named must be there; others may. */
-export const findConfig = async (
+const findConfig = async (
   { host, files }: Pick<CliContext, 'host' | 'files'>,
   flags: Pick<GlobalFlags, 'config'>,
 ): Promise<{ readonly path: string; readonly text: string } | undefined> => {

@@ -17,6 +17,7 @@ export interface JobFlags {
   readonly stdin?: boolean
   readonly timeout?: number
   readonly retries?: number
+  readonly maxOutput?: number
   readonly delay?: number
   readonly priority?: Priority
   readonly requestId?: string
@@ -38,6 +39,7 @@ export const submitRequest = async (
   ...(flags.priority === undefined ? {} : { priority: flags.priority }),
   ...(flags.delay === undefined ? {} : { delayMs: flags.delay }),
   ...(flags.timeout === undefined ? {} : { timeoutMs: flags.timeout }),
+  ...(flags.maxOutput === undefined ? {} : { execution: { maxOutputBytes: flags.maxOutput } }),
   ...(flags.retries === undefined ? {} : { retry: { maxAttempts: flags.retries + 1 } }),
 })
 

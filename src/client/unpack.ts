@@ -16,11 +16,12 @@ export async function* wantedItems(
 ): AsyncGenerator<FollowedItem, void, void> {
   let first: number | undefined
   for await (const entry of entries) {
+    // Of an attempt that had nothing more to give, its end is all that comes: the next one begins at its beginning all the same.
+    first ??= entry.attempt
     if ('marker' in entry) {
       if (entry.marker.kind !== 'keepAlive') yield entry
       continue
     }
-    first ??= entry.attempt
     yield { ...entry, fromSequence: entry.attempt === first ? fromSequence : 1 }
   }
 }

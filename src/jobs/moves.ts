@@ -149,9 +149,12 @@ const placeText = (
   }
 }
 
-const closingActions = ({ clock, options }: StoreContext, log: string, closing: Closing | undefined): Action[] => {
+const closingActions = (context: StoreContext, log: string, closing: Closing | undefined): Action[] => {
   if (!closing) return []
-  const ttl = seconds(clock.now() + options.logRetentionMs)
+  const ttl = logTtl(context)
   const put = (item: StoredItem): Action => ({ kind: 'put', table: eventsTable.name, row: itemRow(log, item, ttl) })
   return closing.output.length === 0 ? [put(closing.end)] : [...closing.output.map(put), put(closing.end)]
 }
+
+/** The second after which what is stored of a log now is rubbish. */
+export const logTtl = ({ clock, options }: StoreContext): number => seconds(clock.now() + options.logRetentionMs)

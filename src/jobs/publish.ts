@@ -8,8 +8,8 @@ import type { Write } from '../tables/port.ts'
 import { decideAll, readJobRow, type StoreContext } from './context.ts'
 import { InputInvalid } from './faults.ts'
 import type { Hold, Renewal } from './job.ts'
-import { executionOf, seconds } from './keys.ts'
-import { assertHeld, renewalOf } from './moves.ts'
+import { executionOf } from './keys.ts'
+import { assertHeld, logTtl, renewalOf } from './moves.ts'
 
 /** The most items of one call. */
 export const publishItemsMax = 25
@@ -31,8 +31,6 @@ export const publish = async (context: StoreContext, hold: Hold, items: readonly
   for (const decided of await decideAll(context, writes)) if (isFault(decided)) throw decided
   return renewalOf(row)
 }
-
-export const logTtl = ({ clock, options }: StoreContext): number => seconds(clock.now() + options.logRetentionMs)
 
 const checkItems = (items: readonly StoredItem[], bound: number): void => {
   if (items.length > publishItemsMax)

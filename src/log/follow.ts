@@ -94,6 +94,8 @@ async function* followJob(
         return undefined
       }
       if (!(yield* wait(on, seen, false))) return undefined
+      // Woken by items of the attempt: they came before the word of its claim, and a busy log leaves no pause to look in.
+      if (on.status() === status) await on.look()
     }
   }
 

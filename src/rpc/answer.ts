@@ -1,7 +1,7 @@
 // Answers to requests that are no calls.
 
 import type { OutgoingHttpHeaders } from 'node:http'
-import type { AnyRequest, AnyResponse } from './connection.ts'
+import { type AnyRequest, type AnyResponse, closeAfter } from './connection.ts'
 
 /** Whether all is well, or why not. */
 export const answerHealth = (request: AnyRequest, response: AnyResponse, reason: string | undefined): void => {
@@ -24,9 +24,4 @@ export const answer = (request: AnyRequest, response: AnyResponse, status: numbe
   const plain = response as { writeHead(status: number, headers: OutgoingHttpHeaders): void; end(text?: string): void }
   plain.writeHead(status, headers)
   plain.end(request.method === 'HEAD' ? undefined : text)
-}
-
-/** HTTP/1 would otherwise read the rest of the request, however long, only to keep the connection. */
-export const closeAfter = (response: AnyResponse): void => {
-  if (!('stream' in response) && !response.headersSent) response.setHeader('connection', 'close')
 }

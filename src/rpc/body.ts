@@ -11,43 +11,58 @@ export interface BodyLimits {
   readonly jsonDepthMax: number
 }
 
-/**
- * The body of a request as it arrives, until it takes too long or is nested too deep. `abandoned` is called if the rest of it
- * stays unread: the request itself must not be destroyed, because its answer travels on the same connection.
- */
-export async function* guardBody(
-  clock: Clock,
-  request: AnyRequest,
-  limits: BodyLimits,
-  abandoned: () => void,
-): AsyncGenerator<Uint8Array, void, void> {
+export interface Body {
+  /** As they arrive, until they take too long or are nested too deep. */
+  readonly pieces: AsyncIterable<Uint8Array>
+  /** No more of it is wanted; whether that was all of it. Whoever reads does not tell us when it stops. */
+  finish(): boolean
+}
+
+export const guardBody = (clock: Clock, request: AnyRequest, limits: BodyLimits): Body => {
   const depthOf = depthScanFor(String(request.headers['content-type'] ?? ''))
-  const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterator<Uint8Array>
-  let isComplete = false
-  let late: (() => void) | undefined
-  const tooLate = new Promise<never>((_, reject) => {
-    late = () => reject(toConnectError(new RequestSlow(limits.requestTimeoutMs)))
-  })
-  // Nobody may be waiting for it when it comes.
-  tooLate.catch(() => {})
-  const timer = clock.setTimeout(() => late?.(), limits.requestTimeoutMs)
-  try {
+  let isLate = false
+  let wake = () => {}
+  const look = () => wake()
+  const timer = clock.setTimeout(() => {
+    isLate = true
+    wake()
+  }, limits.requestTimeoutMs)
+  // Not an iterator of Node's: that one destroys the request when its reader stops, and the answer travels on its connection.
+  async function* read() {
+    for (const event of events) request.on(event, look)
     for (;;) {
-      const piece = await Promise.race([pieces.next(), tooLate])
-      if (piece.done) break
-      if (depthOf && depthOf(piece.value) > limits.jsonDepthMax) throw tooDeep(limits.jsonDepthMax)
-      yield piece.value
+      const piece: Uint8Array | null = request.read()
+      if (piece !== null) {
+        if (depthOf && depthOf(piece) > limits.jsonDepthMax) throw tooDeep(limits.jsonDepthMax)
+        yield piece
+      } else if (request.readableEnded) return
+      else if (request.destroyed) throw toConnectError(new DOMException('the request was cut off', 'AbortError'))
+      else if (isLate) throw toConnectError(new RequestSlow(limits.requestTimeoutMs))
+      else {
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
     }
-    isComplete = true
-  } finally {
-    clock.clearTimeout(timer)
-    if (!isComplete) abandoned()
+  }
+  return {
+    pieces: read(),
+    finish: () => {
+      clock.clearTimeout(timer)
+      for (const event of events) request.off(event, look)
+      return request.readableEnded
+    },
   }
 }
 
+/** Whatever may have changed what a read gives. */
+const events = ['readable', 'end', 'close', 'error'] as const
+
 /** A body that is refused before anything of it is read. Whoever reads it gets the reason, in the form of its protocol. */
+export const refusedBody = (reason: ConnectError): Body => ({ pieces: refuse(reason), finish: () => false })
+
 // biome-ignore lint/correctness/useYield: it has nothing to give.
-export async function* refusedBody(reason: ConnectError): AsyncGenerator<Uint8Array, void, void> {
+const refuse = async function* (reason: ConnectError): AsyncGenerator<Uint8Array, void, void> {
   throw reason
 }
 

@@ -10,9 +10,9 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import type { Clock } from '../kernel/clock.ts'
 import type { Fault } from '../kernel/fault.ts'
 import type { Emit } from '../telemetry/events.ts'
-import { answer, answerHealth, closeAfter } from './answer.ts'
+import { answer, answerHealth } from './answer.ts'
 import { type BodyLimits, guardBody, refusedBody } from './body.ts'
-import { type AnyRequest, type AnyResponse, connectionKey, connectionOf } from './connection.ts'
+import { type AnyRequest, type AnyResponse, abandonBody, connectionKey, connectionOf } from './connection.ts'
 import { CallUnauthenticated, ServerBusy, ServerDraining } from './faults.ts'
 import type { Arrival } from './foreign.ts'
 import { toConnectError } from './to-connect-error.ts'
@@ -54,15 +54,15 @@ export const createDoor = (deps: DoorDeps, options: DoorOptions) => {
       calls -= 1
       if (calls === 0) deps.idle()
     })
-    const body = refused
-      ? refusedBody(toConnectError(refused))
-      : guardBody(deps.clock, request, options, () => closeAfter(response))
-    if (refused) closeAfter(response)
+    const body = refused ? refusedBody(toConnectError(refused)) : guardBody(deps.clock, request, options)
     try {
       const values = createContextValues().set(connectionKey, connectionOf(response))
       const arrived = universalRequestFromNodeRequest(request, response, undefined, values)
-      await universalResponseToNodeResponse(await handler({ ...arrived, body }), response)
+      const answered = await handler({ ...arrived, body: body.pieces })
+      if (!body.finish()) abandonBody(deps.clock, request, response, options.requestTimeoutMs)
+      await universalResponseToNodeResponse(answered, response)
     } catch (error) {
+      body.finish()
       if (!isGivenUp(error)) deps.emit({ name: 'warning', text: `an answer could not be sent: ${String(error)}` })
       connectionOf(response).cut()
     }

@@ -34,12 +34,13 @@ export const createEventService = (deps: EventDeps): ServiceImpl<typeof EventSer
     const since = asked.fromTimestamp ?? 0
     let first: number | undefined
     for await (const { attempt, ...entry } of followFor(deps, signal, asked)) {
+      // Of an attempt that had nothing more to give, its end is all that comes.
+      first ??= attempt
       if ('marker' in entry) {
         const event = fromMarker(attempt, entry.marker, deps.clock.now())
         yield create(StreamEventsResponseSchema, { attempt, event })
         continue
       }
-      first ??= attempt
       if (!isWanted(entry.item.type)) continue
       // The sequence that was asked for is one of the first attempt; the next one begins at its beginning.
       for (const event of deps.unpack(entry.item, attempt === first ? (asked.fromSequence ?? 1) : 1)) {

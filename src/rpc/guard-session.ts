@@ -39,8 +39,8 @@ export const guardSession = (clock: Clock, session: ServerHttp2Session, limits: 
   session.on('stream', (stream: ServerHttp2Stream) => {
     streams += 1
     wake()
-    stream.once('aborted', countReset)
     stream.once('close', () => {
+      if (isAbandoned(stream)) countReset()
       streams -= 1
       if (streams === 0 && !session.closed) rest()
     })
@@ -48,3 +48,7 @@ export const guardSession = (clock: Clock, session: ServerHttp2Session, limits: 
   session.once('close', wake)
   rest()
 }
+
+/** Reset by its caller. Streams that we cut ourselves are refused ones. */
+const isAbandoned = ({ rstCode, aborted }: ServerHttp2Stream): boolean =>
+  rstCode === constants.NGHTTP2_REFUSED_STREAM ? false : aborted || rstCode !== constants.NGHTTP2_NO_ERROR

@@ -69,6 +69,8 @@ export const openListener = async (
     handle,
   )
   const sockets = new Set<Socket>()
+  /** Those that have not shown yet what they speak. */
+  const silent = new Set<Socket>()
   const sessions = new Set<ServerHttp2Session>()
   http2.on('session', (session) => {
     sessions.add(session)
@@ -83,10 +85,18 @@ export const openListener = async (
   http1.removeAllListeners('connection')
   http1.on('connection', (socket: Socket) => {
     sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-    tellProtocol(clock, socket, limits.headersTimeoutMs, (protocol) =>
-      protocol === 'http/1' ? takeHttp1.call(http1, socket) : http2.emit('connection', socket),
-    )
+    silent.add(socket)
+    socket.once('close', () => {
+      sockets.delete(socket)
+      silent.delete(socket)
+    })
+    tellProtocol(clock, socket, limits.headersTimeoutMs, (protocol) => {
+      silent.delete(socket)
+      if (protocol === 'http/1') return takeHttp1.call(http1, socket)
+      // HTTP/1 servers let a connection be half open; a session would never notice that its caller is gone.
+      socket.allowHalfOpen = false
+      http2.emit('connection', socket)
+    })
   })
 
   await new Promise<void>((resolve, reject) => {
@@ -105,6 +115,7 @@ export const openListener = async (
         http1.close(() => resolve())
         http1.closeIdleConnections()
         for (const session of sessions) session.close()
+        for (const socket of silent) socket.destroy()
       }),
     cut: () => {
       for (const session of sessions) session.destroy()

@@ -95,7 +95,7 @@ export const createServer = async (
     addresses: () =>
       wanted.map((at, index) => ('host' in at ? { host: at.host, port: listeners[index]?.port ?? at.port } : at)),
     stop: () => {
-      actor.send({ type: 'stop' })
+      if (!draining.signal.aborted) actor.send({ type: 'stop' })
       return closed
     },
   }

@@ -10,6 +10,7 @@ export const codes: Readonly<Record<string, Code>> = {
   // The caller's mistake.
   INPUT_INVALID: Code.InvalidArgument,
   CURSOR_REFUSED: Code.InvalidArgument,
+  FOLLOW_INVALID: Code.InvalidArgument,
   TABLE_LIMIT: Code.InvalidArgument,
   QUEUE_UNKNOWN: Code.NotFound,
   JOB_UNKNOWN: Code.NotFound,
@@ -36,6 +37,7 @@ export const codes: Readonly<Record<string, Code>> = {
   TABLE_CLOSED: Code.Unavailable,
   QUEUE_CLOSED: Code.Unavailable,
   BATCHER_CLOSED: Code.Unavailable,
+  LOG_CLOSED: Code.Unavailable,
   BATCH_DISCARDED: Code.Unavailable,
   HOLDER_LOST: Code.Unavailable,
   DIRECTORY_HELD: Code.Unavailable,

@@ -1,15 +1,16 @@
 import type { SnapshotFrom } from 'xstate'
-import { type AttemptEvent, attempt, type StopReason, wakeAt } from '../../machines/attempt.ts'
+import { type AttemptEvent, attempt } from '../../machines/attempt.ts'
+import { type StopReason, wakeAt } from '../../machines/attempt-times.ts'
 import type { Claim, Renewal } from '../jobs/job.ts'
 import type { Timer } from '../kernel/clock.ts'
 import { isFault } from '../kernel/fault.ts'
 import { createRoot } from '../kernel/start.ts'
 import type { Emit } from '../telemetry/events.ts'
-import type { Journal } from './journal.ts'
+import { endingOf, whyStopped } from './ending.ts'
 import type { LagWatch } from './lag.ts'
+import type { LazyLog } from './lazy-log.ts'
 import { textOf } from './outcome.ts'
 import { type SettleDeps, settleAttempt } from './settle-attempt.ts'
-import { verdictOf, whyStopped } from './verdict.ts'
 import type { Told, Work } from './work.ts'
 
 // One attempt: start, run, finish the log, settle. The machine decides when and how hard to stop, when a heartbeat is due and
@@ -22,7 +23,7 @@ export interface AttemptDeps extends SettleDeps {
 
 export interface AttemptParts {
   readonly claim: Claim
-  readonly journal: Journal
+  readonly lazyLog: LazyLog
   readonly work: Work
   /** When the claim was asked for and when it was answered. */
   readonly askedAt: number
@@ -51,7 +52,7 @@ export interface Attempt {
 
 export const createAttempt = (deps: AttemptDeps, parts: AttemptParts, hooks: AttemptHooks): Attempt => {
   const { clock, random, service } = deps
-  const { claim, journal, work } = parts
+  const { claim, lazyLog, work } = parts
   const { hold, job } = claim
   const { leaseMs, heartbeatMs, graceMs } = job.execution
   const actor = createRoot(attempt, {
@@ -98,7 +99,7 @@ export const createAttempt = (deps: AttemptDeps, parts: AttemptParts, hooks: Att
     else if (state === 'settling') void settle(reason)
     else if (state === 'settled') over('settled')
     else if (state === 'lost') {
-      journal.abandon()
+      lazyLog.abandon()
       work.close({ forced: true, silent: true })?.catch(() => {})
       over('lost')
     }
@@ -141,7 +142,7 @@ export const createAttempt = (deps: AttemptDeps, parts: AttemptParts, hooks: Att
   const heard = ({ cancelRequested, watchedUntil }: Renewal): void => {
     if (isOver) return
     if (cancelRequested) send({ type: 'cancel', at: clock.monotonic() })
-    journal.setWatched(watchedUntil !== undefined && watchedUntil > clock.now())
+    lazyLog.setWatched(watchedUntil !== undefined && watchedUntil > clock.now())
   }
 
   const settle = async (reason: StopReason | undefined): Promise<void> => {
@@ -149,7 +150,7 @@ export const createAttempt = (deps: AttemptDeps, parts: AttemptParts, hooks: Att
       if (urged !== undefined) send({ type: urged, at: clock.monotonic() })
       await work.close({ forced: reason !== undefined, silent: false })
       workEnded()
-      await settleAttempt(deps, claim, journal, verdictOf(job, work.ended(), reason), settling.signal)
+      await settleAttempt(deps, claim, lazyLog, endingOf(job, work.ended(), reason), settling.signal)
       send({ type: 'settled' })
     } catch (error) {
       warn(error)

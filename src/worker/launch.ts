@@ -6,7 +6,7 @@ import type { Credits } from './credits.ts'
 import { childEnvironment } from './environment.ts'
 import type { Exec } from './exec.ts'
 import type { Handlers } from './handlers.ts'
-import { createJournal, type Journal, type JournalDeps } from './journal.ts'
+import { createLazyLog, type LazyLog, type LazyLogDeps } from './lazy-log.ts'
 import { textOf } from './outcome.ts'
 import { createHandlerWork, type HandlerParams, type HandlerWork } from './run-handler.ts'
 import { createProcessWork } from './run-process.ts'
@@ -19,7 +19,7 @@ import type { Work } from './work.ts'
 // A1  A slot is taken for every claim, given back when its work has ended, and the claim is dealt with exactly once.
 // A2  All handlers that were called in one turn share the one timer that ends their first turns.
 
-export interface LaunchDeps extends AttemptDeps, JournalDeps {
+export interface LaunchDeps extends AttemptDeps, LazyLogDeps {
   readonly exec: Exec
   readonly handlers: Handlers
   /** Our own environment; programs see what the list allows of it. */
@@ -51,7 +51,7 @@ type CommandParams = Extract<JobParams, { readonly kind: 'command' }>
 /** A claim on its way: what an attempt of it would need. */
 interface Launching {
   readonly claim: Claim
-  readonly journal: Journal
+  readonly lazyLog: LazyLog
   readonly askedAt: number
   readonly answeredAt: number
   work: Work | undefined
@@ -82,7 +82,7 @@ export const createLauncher = (deps: LaunchDeps, options: LaunchOptions): Launch
       answeredAt: clock.monotonic(),
       work: undefined,
       attempt: undefined,
-      journal: createJournal(deps, claim, {
+      lazyLog: createLazyLog(deps, claim, {
         opening: () => engage(launching),
         publish: (items) =>
           service.publish(claim.hold, items).then((renewal) => {
@@ -97,7 +97,7 @@ export const createLauncher = (deps: LaunchDeps, options: LaunchOptions): Launch
 
   const startProgram = (launching: Launching, { argv, cwd, env, stdin }: CommandParams): void => {
     const { job } = launching.claim
-    launching.work = createProcessWork(deps, launching.journal, job, {
+    launching.work = createProcessWork(deps, launching.lazyLog, job, {
       argv,
       env: childEnvironment(deps.environment, options.environment, job, env),
       ...(cwd === undefined ? {} : { cwd }),
@@ -107,7 +107,7 @@ export const createLauncher = (deps: LaunchDeps, options: LaunchOptions): Launch
   }
 
   const callHandler = (launching: Launching, params: HandlerParams): void => {
-    const work = createHandlerWork(deps, launching.journal, launching.claim.job, params)
+    const work = createHandlerWork(deps, launching.lazyLog, launching.claim.job, params)
     launching.work = work
     const answered = (): void => {
       if (launching.attempt === undefined) settleAsItStands(launching, work)
@@ -124,9 +124,9 @@ export const createLauncher = (deps: LaunchDeps, options: LaunchOptions): Launch
   /** The short way: one call to the store, and nothing else. */
   const settleAsItStands = (launching: Launching, work: HandlerWork): void => {
     try {
-      const { claim, journal } = launching
+      const { claim, lazyLog } = launching
       const { outcome, end } = work.ended()
-      const closing = journal.finish(end)
+      const closing = lazyLog.finish(end)
       assert(!(closing instanceof Promise), 'a handler has a log and nobody looks after it')
       const settling = service.settle(claim.hold, outcome, closing)
       credits.workEnded()
@@ -166,7 +166,7 @@ export const createLauncher = (deps: LaunchDeps, options: LaunchOptions): Launch
     const { jobId, attempt } = launching.claim.hold
     deps.emit({ name: 'warning', text: `attempt ${attempt} of job ${jobId} was dropped: ${textOf(error)}` })
     if (launching.attempt !== undefined) return
-    launching.journal.abandon()
+    launching.lazyLog.abandon()
     credits.workEnded()
     credits.settled()
   }

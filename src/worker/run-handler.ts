@@ -1,10 +1,10 @@
-import type { Job, JobParams } from '../jobs/job.ts'
+import type { Job, JobParams, Json } from '../jobs/job.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { AttemptLog } from '../log/attempt-log.ts'
 import type { Emit } from '../telemetry/events.ts'
 import { type Handler, type HandlerContext, type Handlers, unknownHandler } from './handlers.ts'
-import type { Journal } from './journal.ts'
 import type { LagWatch } from './lag.ts'
+import type { LazyLog } from './lazy-log.ts'
 import { textOf, toOutcome } from './outcome.ts'
 import type { Ended, Told, Work } from './work.ts'
 
@@ -33,7 +33,7 @@ export interface HandlerWork extends Work {
 
 export const createHandlerWork = (
   deps: HandlerDeps,
-  journal: Journal,
+  lazyLog: LazyLog,
   job: Job,
   params: HandlerParams,
 ): HandlerWork => {
@@ -45,13 +45,10 @@ export const createHandlerWork = (
   let told: Told | undefined
 
   const openLog = (): AttemptLog =>
-    journal.open(() => ({ attempt: job.attempt, workerId: deps.workerId, handler: params.name }))
+    lazyLog.open(() => ({ attempt: job.attempt, workerId: deps.workerId, handler: params.name }))
 
-  const context: HandlerContext = {
-    jobId: job.id,
-    attempt: job.attempt,
-    input: params.input,
-    get signal() {
+  const context = new Context(job, params, {
+    signal: () => {
       controller ??= new AbortController()
       if (isToldToStop) controller.abort()
       return controller.signal
@@ -60,7 +57,7 @@ export const createHandlerWork = (
     progress: (fraction, text) => {
       if (ended === undefined) openLog().progress(text === undefined ? { fraction } : { fraction, text })
     },
-  }
+  })
 
   const answer = (how: Ended): void => {
     if (ended !== undefined) return
@@ -128,6 +125,33 @@ export const createHandlerWork = (
     abandon: () => told?.closed(),
     close: () => undefined,
     ended: () => ended ?? failure('the handler did not answer'),
+  }
+}
+
+interface Verbs extends Pick<HandlerContext, 'log' | 'progress'> {
+  readonly signal: () => AbortSignal
+}
+
+/** A class, because a getter in a literal gives every object a shape of its own: that alone cost six times a whole job. */
+class Context implements HandlerContext {
+  readonly jobId: string
+  readonly attempt: number
+  readonly input: Json
+  readonly log: HandlerContext['log']
+  readonly progress: HandlerContext['progress']
+  readonly #signal: () => AbortSignal
+
+  constructor(job: Job, params: HandlerParams, verbs: Verbs) {
+    this.jobId = job.id
+    this.attempt = job.attempt
+    this.input = params.input
+    this.log = verbs.log
+    this.progress = verbs.progress
+    this.#signal = verbs.signal
+  }
+
+  get signal(): AbortSignal {
+    return this.#signal()
   }
 }
 

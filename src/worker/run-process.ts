@@ -2,7 +2,7 @@ import { unreachable } from '../kernel/assert.ts'
 import type { AttemptLog } from '../log/attempt-log.ts'
 import type { StreamName } from '../log/event.ts'
 import type { Child, Command, Exec, Exit, NotStarted } from './exec.ts'
-import type { Journal } from './journal.ts'
+import type { LazyLog } from './lazy-log.ts'
 import type { Ended, Told, Work } from './work.ts'
 
 // A program as work: its pipes go into the log, its end is told exactly.
@@ -19,7 +19,7 @@ export interface ProcessDeps {
 
 export const createProcessWork = (
   { exec, workerId }: ProcessDeps,
-  journal: Journal,
+  lazyLog: LazyLog,
   job: { readonly id: string; readonly attempt: number },
   command: Command,
 ): Work => {
@@ -31,7 +31,7 @@ export const createProcessWork = (
   const waiting = new Set<StreamName>()
 
   const openLog = (started?: Child): AttemptLog =>
-    journal.open(() => ({
+    lazyLog.open(() => ({
       attempt: job.attempt,
       workerId,
       argv: command.argv,
@@ -87,7 +87,7 @@ export const createProcessWork = (
 
   const signal = (name: 'SIGTERM' | 'SIGKILL', why: string | undefined): void => {
     child?.kill(name)
-    if (why !== undefined) note(journal.log(), `${name} was sent: ${why}`)
+    if (why !== undefined) note(lazyLog.log(), `${name} was sent: ${why}`)
   }
 
   return {
@@ -110,7 +110,7 @@ export const createProcessWork = (
     terminate: (why) => signal('SIGTERM', why),
     kill: (why) => signal('SIGKILL', why),
     abandon: () => {
-      note(journal.log(), 'the process did not end after SIGKILL, and goes on without us')
+      note(lazyLog.log(), 'the process did not end after SIGKILL, and goes on without us')
       told.closed()
     },
     close: ({ forced, silent }) => {
@@ -119,7 +119,7 @@ export const createProcessWork = (
       if (child === undefined) return undefined
       if (wasOpen || forced) child.kill('SIGKILL')
       if (wasOpen) {
-        for (const { stream, bytes } of child.cut()) if (!silent) journal.log()?.cut(stream, bytes, cutReason)
+        for (const { stream, bytes } of child.cut()) if (!silent) lazyLog.log()?.cut(stream, bytes, cutReason)
       }
       return forced ? exec.killLeftovers?.(job.id, job.attempt) : undefined
     },

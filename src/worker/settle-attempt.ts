@@ -3,9 +3,9 @@ import { type Clock, sleep } from '../kernel/clock.ts'
 import { type Fault, isFault } from '../kernel/fault.ts'
 import type { Random } from '../kernel/random.ts'
 import { ceilingAfter } from '../kernel/retry.ts'
-import type { Journal } from './journal.ts'
+import type { Ending } from './ending.ts'
+import type { LazyLog } from './lazy-log.ts'
 import type { WorkerService } from './service.ts'
-import type { Verdict } from './verdict.ts'
 
 export interface SettleDeps {
   readonly clock: Clock
@@ -24,17 +24,17 @@ const itemsPerCall = 25
 export const settleAttempt = async (
   deps: SettleDeps,
   { hold }: Claim,
-  journal: Journal,
-  verdict: Verdict,
+  lazyLog: LazyLog,
+  ending: Ending,
   signal: AbortSignal,
 ): Promise<void> => {
-  if (verdict.kind === 'settle') {
-    const closing = await journal.finish(verdict.end)
-    await untilTaken(deps, signal, () => deps.service.settle(hold, verdict.outcome, closing))
+  if (ending.kind === 'settle') {
+    const closing = await lazyLog.finish(ending.end)
+    await untilTaken(deps, signal, () => deps.service.settle(hold, ending.outcome, closing))
     return
   }
-  if (verdict.hurry) journal.abandon()
-  else await storeRest(deps, { hold }, journal, verdict, signal)
+  if (ending.hurry) lazyLog.abandon()
+  else await storeRest(deps, { hold }, lazyLog, ending, signal)
   await untilTaken(deps, signal, () => deps.service.release(hold))
 }
 
@@ -42,12 +42,12 @@ export const settleAttempt = async (
 const storeRest = async (
   deps: SettleDeps,
   { hold }: Pick<Claim, 'hold'>,
-  journal: Journal,
-  { end: info }: Verdict,
+  lazyLog: LazyLog,
+  { end: info }: Ending,
   signal: AbortSignal,
 ): Promise<void> => {
-  if (journal.log() === undefined) return
-  const { output, end } = await journal.finish(info)
+  if (lazyLog.log() === undefined) return
+  const { output, end } = await lazyLog.finish(info)
   const rest = [...output, end]
   for (let from = 0; from < rest.length && !signal.aborted; from += itemsPerCall) {
     await untilTaken(deps, signal, () => deps.service.publish(hold, rest.slice(from, from + itemsPerCall)))

@@ -20,10 +20,12 @@ describe('the wire contract', () => {
   })
 
   test('R0.24 an ExecutionConfig makes the round trip with every field', () => {
-    const { leaseMs, heartbeatMs, ...batching } = loadOptions({}).jobs.execution
-    const config = create(ExecutionConfigSchema, { leaseMs, heartbeatMs, batching })
+    const given = { jobs: { execution: { graceMs: 1_234, maxOutputBytes: 2 ** 40 } } }
+    const { leaseMs, heartbeatMs, graceMs, maxOutputBytes, ...batching } = loadOptions(given).jobs.execution
+    const own = { leaseMs, heartbeatMs, graceMs, maxOutputBytes: BigInt(maxOutputBytes) }
+    const config = create(ExecutionConfigSchema, { ...own, batching })
     const back = fromBinary(ExecutionConfigSchema, toBinary(ExecutionConfigSchema, config))
-    expect({ leaseMs: back.leaseMs, heartbeatMs: back.heartbeatMs }).toEqual({ leaseMs, heartbeatMs })
+    expect(back).toMatchObject(own)
     expect(back.batching).toMatchObject(batching)
   })
 })

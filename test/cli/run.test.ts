@@ -92,6 +92,7 @@ describe('run', () => {
       retries: 2,
       timeout: 9,
       priority: 'high',
+      maxOutput: 7,
     } as const
     await context.end(run(context, { command, ...flags, requestId: 'r' }))
     expect(client.calls[0]).toEqual({
@@ -108,6 +109,7 @@ describe('run', () => {
         requestId: 'r',
         priority: 'high',
         timeoutMs: 9,
+        execution: { maxOutputBytes: 7 },
         retry: { maxAttempts: 3 },
       } satisfies SubmitRequest,
     })

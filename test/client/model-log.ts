@@ -78,7 +78,7 @@ type Marked =
 const marker = (type: EventType, data: JobEvent['data']): JobEvent => create(JobEventSchema, { type, data })
 
 /** Everything that a stream of the whole job says from a place on. */
-export const wholeLog = (attempts: readonly ModelAttempt[], attempt: number, fromSequence: number): readonly Marked[] =>
+const wholeLog = (attempts: readonly ModelAttempt[], attempt: number, fromSequence: number): readonly Marked[] =>
   attempts.slice(attempt - 1).flatMap(({ batches, complete }, place): readonly Marked[] => {
     const number = attempt + place
     const from = place === 0 ? Math.max(1, fromSequence) : 1

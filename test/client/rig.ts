@@ -24,7 +24,7 @@ export const createRig = (routes: (router: ConnectRouter) => void, options: Clie
 }
 
 /** Runs a promise to its end while virtual time passes. */
-export const runToEnd = async <Result>(clock: VirtualClock, work: Promise<Result>): Promise<Result> => {
+const runToEnd = async <Result>(clock: VirtualClock, work: Promise<Result>): Promise<Result> => {
   let isSettled = false
   const done = work.finally(() => {
     isSettled = true

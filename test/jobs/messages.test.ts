@@ -165,7 +165,7 @@ describe('messages that travel after the commit', () => {
     expect(bodies.toSorted()).toEqual(['[]', 'not json', '{"v":1,"job_id":5}', '{"v":99}'].toSorted())
   })
 
-  test('B08 a message that could not be deleted comes again and is dropped; the job is not affected', async () => {
+  test('B08 C04 a message that could not be deleted comes again and is dropped; the job is not affected', async () => {
     let failing = true
     const harness = createHarness({
       wrapQueue: (queue) => ({
@@ -199,6 +199,22 @@ describe('messages that travel after the commit', () => {
     await harness.queue.finish(stale ? [stale] : [])
     await harness.queue.extend(stale ? [stale] : [], 1_000)
     expect(await node.store.settle(hold, { kind: 'done' }, aClosing(hold))).toMatchObject({ state: 'COMPLETED' })
+  })
+
+  test('B10 a job may run for longer than a queue can hold a message: nothing is held during a run', async () => {
+    const harness = createHarness()
+    const [worker, sweeper] = [harness.node('worker'), harness.node('sweeper')]
+    const { jobId } = await worker.store.enqueue(aRequest())
+    const { hold } = await claimOne(worker)
+    const hour = 60 * 60_000
+    for (let passed = 0; passed < 13 * hour; passed += 20_000) {
+      await harness.clock.advance(20_000)
+      await worker.store.renew(hold)
+      if (passed % hour === 0) await sweeper.store.sweep.run()
+      if (passed % hour === 0) expect(await claimNone(sweeper)).toBe(true)
+    }
+    await worker.store.settle(hold, { kind: 'done' }, aClosing(hold))
+    expect(await worker.store.get(jobId)).toMatchObject({ state: 'COMPLETED', attempt: 1 })
   })
 
   test('B14 receives that never became a claim count nothing', async () => {

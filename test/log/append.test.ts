@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { AttemptLog, EndInfo } from '../../src/log/attempt-log.ts'
 import { eventTypes, type StoredItem } from '../../src/log/event.ts'
+import { deflateNow } from '../../src/log/payload.ts'
 import { columnsOf, countOf } from '../../src/log/stored-batch.ts'
 import { settle } from '../../src/sim/virtual-clock.ts'
 import { aLog, bytesOf, closingOf, eventsOf, lines, Refused, rangesOf } from './rig.ts'
@@ -104,6 +105,30 @@ describe('batches', () => {
     log.abandon()
   })
 
+  test('a page is compressed while the one before it is being stored, and pages leave in order whichever is ready first', async () => {
+    const compressing: (() => void)[] = []
+    const { log, write, publishes, last } = aLog(
+      { maxBatchSize: 40, batchSizeBound: 40 },
+      { deflate: (plain) => new Promise((resolve) => compressing.push(() => resolve(deflateNow(plain)))) },
+    )
+    write(lines(40 + 40 + 40))
+    // The start waits for nothing; all three pages are being compressed meanwhile.
+    expect(publishes.map(({ items }) => rangesOf(items))).toEqual([['1 processStart']])
+    expect(compressing).toHaveLength(3)
+    compressing[1]?.()
+    await last().acknowledge()
+    // The second page is ready, but the first comes first.
+    expect(publishes).toHaveLength(1)
+    compressing[0]?.()
+    await settle()
+    expect(rangesOf(last().items)).toEqual(['2–41', '42–81'])
+    await last().acknowledge()
+    compressing[2]?.()
+    await settle()
+    expect(rangesOf(last().items)).toEqual(['82–121'])
+    log.abandon()
+  })
+
   test('slow batches do not grow', async () => {
     const { log, stored, write, clock } = aLog({ maxBatchSize: 10 }, { prompt: true })
     for (let round = 0; round < 5; round++) {
@@ -142,6 +167,20 @@ describe('batches', () => {
     const closing = await log.finish({ exitCode: 0 })
     expect(rangesOf(closingOf(closing))).toEqual(['6–6', '7 processEnd'])
     expect(bytesOf([...stored, ...closing.output], 'stdout').toString()).toBe('one\ntwo\nunfinishedthree\n')
+  })
+
+  test('E17 critical events that wait behind one flush are each told when they are stored', async () => {
+    const { log, last, write } = aLog()
+    write('one\n')
+    const errors = [watch(log.error('first')), watch(log.error('second'))]
+    await last().acknowledge()
+    expect(rangesOf(last().items)).toEqual(['2–2', '3 processError'])
+    await last().acknowledge()
+    expect(errors.map(({ state }) => state)).toEqual(['resolved', 'pending'])
+    expect(rangesOf(last().items)).toEqual(['4 processError'])
+    await last().acknowledge()
+    expect(errors.map(({ state }) => state)).toEqual(['resolved', 'resolved'])
+    log.abandon()
   })
 
   test('E18 the end comes behind everything that is still being stored', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type AnyActorLogic, initialTransition, transition } from 'xstate'
-import { type AttemptEvent, attempt, wakeAt } from '../../machines/attempt.ts'
+import { type AttemptEvent, attempt } from '../../machines/attempt.ts'
+import { wakeAt } from '../../machines/attempt-times.ts'
 import { reachableStates } from '../support/reachable.ts'
 
 const limits = { leaseMs: 60_000, heartbeatMs: 20_000, graceMs: 5_000, outputGraceMs: 2_000, timeoutMs: 100_000 }

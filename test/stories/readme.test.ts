@@ -9,7 +9,7 @@ const readme = readFileSync(join(top, 'README.md'), 'utf8')
 const blocks = [...readme.matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(([, language, text]) => ({ language, text }))
 
 describe('the README', () => {
-  test('shows the program that npm start runs, and what it really prints', async () => {
+  test('shows a program, and what it really prints', async () => {
     const program = readFileSync(join(top, 'scripts', 'demo.ts'), 'utf8').replace("'../src/index.ts'", "'millrace'")
     expect(blocks[0]).toEqual({ language: 'ts', text: program })
     const run = promisify(execFile)
@@ -18,12 +18,14 @@ describe('the README', () => {
   })
 
   test('names commands and pages that exist', () => {
-    const { scripts } = JSON.parse(readFileSync(join(top, 'package.json'), 'utf8')) as {
+    const { bin, scripts } = JSON.parse(readFileSync(join(top, 'package.json'), 'utf8')) as {
+      bin: Record<string, string>
       scripts: Record<string, string>
     }
     const commands = blocks.filter(({ language }) => language === 'sh').map(({ text }) => text?.trim())
-    expect(commands).toEqual(['npm ci && npm start', 'npm test'])
-    expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['start', 'test']))
+    expect(commands).toEqual(['npm ci && npx millrace run -- node --version', 'npm test'])
+    expect(Object.keys(bin)).toEqual(['millrace'])
+    expect(Object.keys(scripts)).toEqual(expect.arrayContaining(['prepare', 'test']))
     for (const [, path] of readme.matchAll(/\]\((?!http)([^)]+)\)/g)) {
       expect(existsSync(join(top, path as string)), path).toBe(true)
     }

@@ -355,3 +355,26 @@ describe('the whole', () => {
     expect(fixture.double.calls).toHaveLength(1)
   })
 })
+
+describe('credentials', () => {
+  test('B13 that expire in mid run are fetched anew: the call is repeated, and nothing is lost', async () => {
+    fixture.double.script(failure('ExpiredTokenException'), failure('ExpiredTokenException'))
+    const verdict = fixture.commit(put(thing('a')))
+    await fixture.double.received(1)
+    await fixture.clock.advance(retry.capMs)
+    await fixture.double.received(2)
+    await fixture.clock.advance(retry.capMs)
+    expect(await verdict).toMatchObject({ kind: 'done' })
+    expect(fixture.double.calls).toHaveLength(3)
+  })
+
+  test('B13 that stay expired are a fault that passes and says that nothing was written', async () => {
+    fixture.double.script(...times(retry.attemptsMax, failure('ExpiredTokenException')))
+    const verdict = fixture.commit(put(thing('a')))
+    for (const nth of upTo(retry.attemptsMax)) {
+      await fixture.double.received(nth + 1)
+      await fixture.clock.advance(retry.capMs)
+    }
+    expect(await verdict).toMatchObject({ kind: 'failed', fault: { code: 'TABLE_UNAVAILABLE', outcome: 'none' } })
+  })
+})

@@ -105,6 +105,30 @@ describe('a command', () => {
     await world.worker.stop()
   })
 
+  test('E09 what holds a pipe open is cut off once we read again', async () => {
+    let isBusy = true
+    const world = createWorld({
+      log: { highWater: 10 },
+      wrap: (service) => ({
+        ...service,
+        publish: (hold, items) => (isBusy ? Promise.reject(new StoreBusy('busy')) : service.publish(hold, items)),
+      }),
+    })
+    const jobId = await world.command()
+    world.exec.onStart = (process) => {
+      process.write('stdout', 'more than there is room for\n')
+      process.exit({ code: 0 }, 'held')
+    }
+    world.worker.start()
+    await world.clock.advance(15_000)
+    expect(world.process().isCut).toBe(false)
+    isBusy = false
+    await world.clock.advance(3_500)
+    expect(world.process().isCut).toBe(true)
+    expect(await world.job(jobId)).toMatchObject({ state: 'COMPLETED' })
+    await world.worker.stop()
+  })
+
   test('E08 a pipe is paused while the log is behind, and nothing is lost', async () => {
     let release = () => {}
     const gate = new Promise<void>((resolve) => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ClaimLost, StoreBusy } from '../../src/jobs/faults.ts'
 import type { Hold } from '../../src/jobs/job.ts'
+import { sleep } from '../../src/kernel/clock.ts'
 import { stubborn } from './sim-exec.ts'
 import { createWorld, run, type World } from './support.ts'
 
@@ -51,6 +52,18 @@ describe('leases of a worker', () => {
     // Retried ever more slowly, not in a loop.
     expect(world.calls.renew).toBeLessThan(15)
     await world.worker.stop()
+  })
+
+  test('B09 a lost attempt leaves nothing behind that still tries to write', async () => {
+    const world = createWorld({ wrap: (service) => ({ ...service, renew: busy, publish: busy }) })
+    await world.command()
+    world.worker.start()
+    await world.clock.advance(lease)
+    const tries = world.calls.publish
+    await world.clock.advance(lease)
+    expect(world.calls.publish).toBeLessThanOrEqual(tries + 1)
+    await world.worker.stop()
+    expect(world.clock.timers).toBe(0)
   })
 
   test('B09 a heartbeat that never answers is as good as one that fails', async () => {
@@ -272,13 +285,14 @@ describe('leases of a worker', () => {
   test('a settle of a quick handler that fails for now is tried again with the same bytes, and kept alive meanwhile', async () => {
     let isCut = true
     const ends = new Set<string>()
-    const world = createWorld({
+    const world: World = createWorld({
       handlers: { work: () => 'quick' },
       wrap: (service) => ({
         ...service,
         settle: (hold, outcome, closing) => {
           ends.add(Buffer.from(closing.end.payload).toString('hex') + closing.end.timestamp)
-          return isCut ? busy() : service.settle(hold, outcome, closing)
+          if (!isCut) return service.settle(hold, outcome, closing)
+          return sleep(world.clock, 10).then(busy)
         },
       }),
     })

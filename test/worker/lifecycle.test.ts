@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { QueueUnknown, StoreBusy } from '../../src/jobs/faults.ts'
+import { sleep } from '../../src/kernel/clock.ts'
 import { createSeededRandom } from '../../src/sim/seeded-random.ts'
 import type { HandlerContext } from '../../src/worker/handlers.ts'
 import { obedient, stubborn } from './sim-exec.ts'
@@ -118,11 +119,52 @@ describe('a worker that stops', () => {
     expect(world.clock.timers).toBe(0)
   })
 
-  test('what is claimed while it stops is given back', async () => {
-    let answer = () => {}
+  test('a store that does not take jobs back cannot either, nor one that fails only when the worker stops', async () => {
+    let fail = () => {}
+    const failing = new Promise<never>((_, reject) => {
+      fail = () => reject(new StoreBusy('busy'))
+    })
+    failing.catch(() => {})
     const world = createWorld({
+      worker: { drainGraceMs: 0, slots: 2 },
+      handlers: { quick: () => 1 },
       wrap: (service) => ({
         ...service,
+        release: () => Promise.reject(new StoreBusy('busy')),
+        settle: () => failing,
+      }),
+    })
+    await world.command({ execution: { graceMs: 4_000 } })
+    await world.submit(run('quick'), { execution: { graceMs: 4_000 } })
+    world.worker.start()
+    await world.breathe()
+    const stopped = world.worker.stop()
+    await world.breathe()
+    fail()
+    await world.clock.advance(4_100)
+    await stopped
+    expect(world.process().isAlive).toBe(false)
+  })
+
+  test('L05 a log that cannot be stored does not delay a worker that stops now', async () => {
+    const world = createWorld({
+      wrap: (service) => ({ ...service, publish: () => Promise.reject(new StoreBusy('busy')) }),
+    })
+    const jobId = await world.command()
+    world.worker.start()
+    await world.breathe()
+    const stopped = world.worker.stopNow()
+    await world.breathe()
+    await stopped
+    expect(await world.job(jobId)).toMatchObject({ state: 'SCHEDULED', attempt: 1 })
+  })
+
+  test('what is claimed while it stops is given back, and it waits for that', async () => {
+    let answer = () => {}
+    const world: World = createWorld({
+      wrap: (service) => ({
+        ...service,
+        release: (hold) => sleep(world.clock, 50).then(() => service.release(hold)),
         claim: async (request) => {
           const claims = await service.claim({ ...request, waitMs: 0 })
           await new Promise<void>((resolve) => {
@@ -137,8 +179,7 @@ describe('a worker that stops', () => {
     await world.breathe()
     const stopped = world.worker.stop()
     answer()
-    await world.breathe()
-    await stopped
+    await world.run(stopped)
     expect(world.exec.processes).toHaveLength(0)
     expect(await world.job(jobId)).toMatchObject({ state: 'SCHEDULED', attempt: 1, failedAttempts: 0 })
   })
@@ -246,6 +287,21 @@ describe('a worker that polls', () => {
     expect(startedFrom(world)).toEqual(['default', 'other', 'default', 'other', 'default', 'other'])
     expect(world.calls.release).toBe(0)
     await world.worker.stop()
+  })
+
+  test('of two queues leaves work alone that it has no slot for', async () => {
+    const world = twoQueues(1)
+    world.worker.start()
+    await world.breathe()
+    await submitTo(world, 'default')
+    await world.breathe()
+    const waits = await submitTo(world, 'other')
+    await world.breathe()
+    expect(await world.job(waits)).toMatchObject({ state: 'SCHEDULED', attempt: 0 })
+    world.process().exit({ code: 0 })
+    await world.breathe()
+    expect(await world.job(waits)).toMatchObject({ state: 'RUNNING', attempt: 1 })
+    await world.worker.stopNow()
   })
 
   test('of two queues that get work at one instant gives back what is too much', async () => {

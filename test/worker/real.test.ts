@@ -223,13 +223,16 @@ describe('a real program', () => {
 
   test('E08 a pipe that waits goes on waiting when the process has ended, however much its grandchildren write', async () => {
     const child = (await createSystemExec({ clock: systemClock }).spawn({
-      argv: ['sh', '-c', 'yes & exit 0'],
+      argv: ['sh', '-c', 'echo first; while [ ! -e go ]; do sleep 0.01; done; yes & exit 0'],
+      cwd: directory,
       env: environment,
     })) as Child
     let chunks = 0
     child.onOutput('stdout', () => {
       chunks += 1
+      if (chunks > 1) return
       child.pause('stdout')
+      writeFileSync(join(directory, 'go'), '')
     })
     expect(await child.exited).toEqual({ code: 0 })
     for (let turn = 0; turn < 200; turn++) await new Promise(setImmediate)

@@ -1,21 +1,8 @@
 // What stands behind the commands. Each verb loads what it needs when it is called: whoever lists jobs of a server waits for no
 // storage library.
 
-import { mkdir } from 'node:fs/promises'
-import type { Options } from '../../config/options.ts'
-import type { Clock } from '../../kernel/clock.ts'
-import type { Random } from '../../kernel/random.ts'
-import type { Backend, Host, Target } from '../context.ts'
-import { holderSocket } from '../holder-socket.ts'
-import { ensureToken, tokenFileOf } from '../token-file.ts'
-
-export interface BackendDeps {
-  readonly clock: Clock
-  readonly random: Random
-  readonly host: Host
-  /** Ends the process: the storage can no longer be trusted. */
-  readonly fatal: (error: unknown) => void
-}
+import type { Backend } from '../context.ts'
+import type { BackendDeps } from './ground.ts'
 
 export const createBackend = (deps: BackendDeps): Backend => ({
   connect: async (target) => (await import('./remote.ts')).connect(deps, target),
@@ -24,24 +11,3 @@ export const createBackend = (deps: BackendDeps): Backend => ({
   work: async (options, target, how) => (await import('./services.ts')).work(deps, options, target, how),
   provision: async (options) => (await import('./provisioning.ts')).provisioningOf(deps, options),
 })
-
-export type { Target }
-
-/** The environment as programs may get to see it. */
-export const environmentOf = ({ env }: Host): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
-
-/** The token of the data directory, made if there is none. */
-export const localToken = async ({ random, host }: BackendDeps, options: Options): Promise<string> => {
-  const { directory } = options.embedded
-  await mkdir(directory, { recursive: true, mode: 0o700 })
-  return ensureToken({ random, uid: host.uid }, tokenFileOf(directory))
-}
-
-/** Where whoever holds the data directory listens; nowhere if there is none to hold. */
-export const socketOf = async ({ host }: BackendDeps, options: Options): Promise<readonly { path: string }[]> => {
-  if (options.profile !== 'embedded') return []
-  const { path, folder } = holderSocket(options.embedded.directory, host)
-  if (folder !== undefined) await mkdir(folder, { recursive: true, mode: 0o700 })
-  return [{ path }]
-}

@@ -5,13 +5,14 @@ import type { Job } from '../../jobs/job.ts'
 import { createRuntime, type Runtime } from '../../runtime.ts'
 import type { LocalRuntime, RuntimeMode } from '../context.ts'
 import { type ClientVerbs, jobsOf } from '../jobs-of-client.ts'
-import { type BackendDeps, environmentOf, localToken, socketOf } from './backend.ts'
 import { chunkEvents } from './chunk-events.ts'
+import { type BackendDeps, environmentOf, localToken, prepareDirectory, socketOf } from './ground.ts'
 
 /** Jobs of the storage itself, in this process. With `run` it executes what is enqueued through it, and lets others in. */
 export const openLocal = async (deps: BackendDeps, options: Options, mode: RuntimeMode): Promise<LocalRuntime> => {
   const { clock, random, host, fatal } = deps
   const openedAt = clock.now()
+  await prepareDirectory(options)
   const runtime = await createRuntime(options, {
     clock,
     random,

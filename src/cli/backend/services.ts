@@ -4,7 +4,7 @@ import type { Address } from '../../rpc/server.ts'
 import { createRemoteWorker, createRuntime } from '../../runtime.ts'
 import { createLogger, logEvents } from '../../telemetry/logger.ts'
 import type { Service, Target } from '../context.ts'
-import { type BackendDeps, environmentOf, localToken, socketOf } from './backend.ts'
+import { type BackendDeps, environmentOf, localToken, prepareDirectory, socketOf } from './ground.ts'
 import { loadHandlers } from './load-handlers.ts'
 
 /** Server and store until stopped, with workers or without. */
@@ -16,6 +16,7 @@ export const serve = async (
   const { clock, random, host } = deps
   const handlers = await loadHandlers(host.cwd, how.handlers)
   const { ended, fatal } = createEnd()
+  await prepareDirectory(options)
   const runtime = await createRuntime(options, {
     clock,
     random,

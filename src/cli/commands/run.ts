@@ -88,7 +88,11 @@ const introduce = async (context: CliContext, screen: Screen, { runtime }: Reach
   if (context.stderr.isTerminal) await screen.say(`job ${jobId}`)
   const left = (await runtime?.leftBehind()) ?? 0
   if (left > 0)
-    await screen.say(`${left} earlier ${left === 1 ? 'job waits' : 'jobs wait'} here; \`millrace up\` runs them`)
+    await screen.say(
+      left === 1
+        ? '1 earlier job waits here; `millrace up` runs it'
+        : `${left} earlier jobs wait here; \`millrace up\` runs them`,
+    )
 }
 
 const conclude = async (screen: Screen, jobId: string | undefined, { ending }: Reading): Promise<void> => {

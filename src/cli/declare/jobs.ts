@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import { priorities } from '../job-words.ts'
 import { filterWords } from '../log-event.ts'
-import { parseDuration, parseFactor, parseWhole } from '../parse/quantities.ts'
+import { parseDuration, parseFactor, parseSize, parseWhole } from '../parse/quantities.ts'
 import { parseMoment } from '../parse/time.ts'
 import { collectChoices, collectEnv, parseChoice, parseJobId, parsePath } from '../parse/words.ts'
 import { type Declare, type Declaring, flagsOf } from './declaration.ts'
@@ -71,6 +71,7 @@ const jobFlags = (command: Command, { env }: Declaring): Command =>
       parseDuration('--timeout', { min: 1 }),
     )
     .option('--retries <number>', 'how often the job is tried again if it fails', parseWhole('--retries', 0, 999))
+    .option('--max-output <size>', 'output beyond this is cut, such as 10MB', parseSize('--max-output'))
     .option('--priority <class>', priorities.join(', '), parseChoice('--priority', priorities))
     .option('--request-id <text>', 'any number of requests with one id make one job')
 

@@ -14,10 +14,11 @@ const unitsMs: Readonly<Record<string, number>> = {
 /** `30s`, `5m`, `1h30m`, `1.5h`; undefined if it is none. */
 export const durationMs = (text: string): number | undefined => {
   if (text === '0') return 0
-  if (!/^(?:\d+(?:\.\d+)?(?:ms|[smhdw]))+$/.test(text)) return undefined
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhdw])/g)]
+  // Whatever stands between the parts, or alone, is not part of any duration.
+  if (parts.length === 0 || parts.map(([part]) => part).join('') !== text) return undefined
   let total = 0
-  for (const [, amount = '', unit = ''] of text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhdw])/g))
-    total += Number(amount) * (unitsMs[unit] as number)
+  for (const [, amount = '', unit = ''] of parts) total += Number(amount) * (unitsMs[unit] as number)
   const ms = Math.round(total)
   return Number.isSafeInteger(ms) ? ms : undefined
 }

@@ -10,7 +10,7 @@ import { type Column, tableLines } from './table.ts'
 import { padTo } from './width.ts'
 
 /** `4s`, `12m`, `3h`, `5d`: the largest unit says enough. */
-export const ageText = (ms: number): string => {
+const ageText = (ms: number): string => {
   const seconds = Math.max(0, Math.floor(ms / 1_000))
   if (seconds < 60) return `${seconds}s`
   if (seconds < 3_600) return `${Math.floor(seconds / 60)}m`
@@ -19,7 +19,7 @@ export const ageText = (ms: number): string => {
 }
 
 /** What a job does, as one would type it. */
-export const workText = (job: JobView): string => {
+const workText = (job: JobView): string => {
   const { params } = safeJob(job)
   return plainText(params.kind === 'command' ? params.argv.map(quoted).join(' ') : `handler ${params.name}`)
 }

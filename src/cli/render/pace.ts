@@ -9,7 +9,7 @@ export type Pace =
   | { readonly kind: 'recorded'; readonly factor: number }
 
 /** Nobody wants to sit through the night that a job spent waiting. */
-export const recordedPauseMsMax = 10_000
+const recordedPauseMsMax = 10_000
 
 /** How long to wait before each event. Pure but for what it remembers of the event before. */
 export const createPacer = (pace: Pace): ((event: LogEvent) => number) => {

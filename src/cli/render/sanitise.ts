@@ -199,10 +199,16 @@ export const createSanitiser = (options: { readonly colours: boolean }): Sanitis
       out = Buffer.allocUnsafe(bytes.length * 2 + held.length)
       used = 0
       for (let at = 0; at < bytes.length; at++) {
+        // The long middle of a line: nothing is open, no mark can begin, so all printable ASCII is taken at once.
+        if (matched < 0 && state === 'ground' && characterBytes === 0) {
+          const end = plainEnd(bytes, at)
+          if (end > at) out.set(bytes.subarray(at, end), used)
+          used += end - at
+          at = end
+          if (at === bytes.length) break
+        }
         const byte = bytes[at] as number
-        // The long middle of a line: nothing is open, no mark can begin, nothing but printable ASCII.
-        if (matched < 0 && byte >= 0x20 && byte < 0x7f && state === 'ground' && characterBytes === 0) out[used++] = byte
-        else take(byte)
+        take(byte)
         previous = byte
       }
       return out.subarray(0, used)
@@ -222,6 +228,17 @@ export const createSanitiser = (options: { readonly colours: boolean }): Sanitis
       return isAtLineStart
     },
   }
+}
+
+/** Where the printable ASCII that begins there ends. */
+const plainEnd = (bytes: Uint8Array, from: number): number => {
+  let at = from
+  while (at < bytes.length) {
+    const byte = bytes[at] as number
+    if (byte < 0x20 || byte > 0x7e) break
+    at += 1
+  }
+  return at
 }
 
 /** `ESC [ m` and `ESC [ 0 m`. Anything else is taken for a colour; resetting once too often costs nothing. */

@@ -12,7 +12,7 @@ const valueCharactersMin = 6
 export const isSecretName = (name: string): boolean => secretName.test(name)
 
 /** Arguments with what is secret in them hidden: by the name of a flag, by form, and by the values of the job's environment. */
-export const safeArgv = (argv: readonly string[], env: Readonly<Record<string, string>> = {}): readonly string[] => {
+const safeArgv = (argv: readonly string[], env: Readonly<Record<string, string>> = {}): readonly string[] => {
   const values = Object.entries(env)
     .filter(([name, value]) => isSecretName(name) && value.length >= valueCharactersMin)
     .map(([, value]) => value)

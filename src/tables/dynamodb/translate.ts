@@ -21,6 +21,11 @@ const meanings: Readonly<Record<string, Meaning>> = {
   ReplicatedWriteConflictException: 'conflict',
   ItemCollectionSizeLimitExceeded: 'limit',
   ItemCollectionSizeLimitExceededException: 'limit',
+  // Nothing was done, and it passes: credentials are fetched anew, clocks are corrected.
+  ExpiredToken: 'unsent',
+  ExpiredTokenException: 'unsent',
+  RequestExpired: 'unsent',
+  RequestTimeTooSkewed: 'unsent',
   // Nothing left this machine: no credentials yet, no address, nobody listening.
   CredentialsProviderError: 'unsent',
   EAI_AGAIN: 'unsent',

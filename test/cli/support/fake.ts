@@ -26,7 +26,7 @@ export interface FakeOutput extends Output {
   close(fault: Error): void
 }
 
-export const fakeOutput = (isTerminal = false, columns = 80): FakeOutput => {
+const fakeOutput = (isTerminal = false, columns = 80): FakeOutput => {
   const chunks: Buffer[] = []
   let closed: Error | undefined
   return {
@@ -45,7 +45,7 @@ export const fakeOutput = (isTerminal = false, columns = 80): FakeOutput => {
   }
 }
 
-export const fakeSignals = () => {
+const fakeSignals = () => {
   const listeners = new Set<(signal: StopSignal) => void>()
   const signals: Signals = {
     listen: (listener) => {

@@ -1,15 +1,15 @@
-import type { StopReason } from '../../machines/attempt.ts'
+import type { StopReason } from '../../machines/attempt-times.ts'
 import type { Job, Outcome } from '../jobs/job.ts'
 import type { EndInfo } from '../log/attempt-log.ts'
 import type { Ended } from './work.ts'
 
 /** What is to be said about an attempt that is over: its outcome, or that the job goes back untouched. */
-export type Verdict =
+export type Ending =
   | { readonly kind: 'settle'; readonly outcome: Outcome; readonly end: EndInfo }
   | { readonly kind: 'release'; readonly end: EndInfo; readonly hurry: boolean }
 
 /** Pure: how the work ended, and why it was stopped if it was. */
-export const verdictOf = (job: Pick<Job, 'timeoutMs'>, ended: Ended, reason: StopReason | undefined): Verdict => {
+export const endingOf = (job: Pick<Job, 'timeoutMs'>, ended: Ended, reason: StopReason | undefined): Ending => {
   switch (reason) {
     case 'cancelled':
       return { kind: 'settle', outcome: { kind: 'cancelled' }, end: { ...ended.end, error: 'cancelled' } }

@@ -2,14 +2,14 @@ import type { Claim, Closing, Renewal } from '../jobs/job.ts'
 import type { AttemptLog, EndInfo, StartInfo } from '../log/attempt-log.ts'
 import type { StoredItem } from '../log/event.ts'
 
-export interface JournalDeps {
+export interface LazyLogDeps {
   /** Makes the log of an attempt; `publish` stores its entries. */
   readonly createLog: (claim: Claim, publish: (items: readonly StoredItem[]) => Promise<Renewal>) => AttemptLog
   /** The PROCESS_END of a log that has nothing else in it. */
   readonly bareEnd: (claim: Claim, end: EndInfo) => StoredItem
 }
 
-export interface JournalHooks {
+export interface LazyLogHooks {
   /** Called before the log is made: whoever has a log needs somebody to look after it. */
   opening(): void
   readonly publish: (items: readonly StoredItem[]) => Promise<Renewal>
@@ -18,7 +18,7 @@ export interface JournalHooks {
 }
 
 /** The log of one attempt, made when there is something to say. A job that says nothing pays for none. */
-export interface Journal {
+export interface LazyLog {
   /** The log, begun with `info` if this is the first that is heard of it. */
   open(info: () => StartInfo): AttemptLog
   /** The log if there is one. */
@@ -29,7 +29,7 @@ export interface Journal {
   abandon(): void
 }
 
-export const createJournal = (deps: JournalDeps, claim: Claim, hooks: JournalHooks): Journal => {
+export const createLazyLog = (deps: LazyLogDeps, claim: Claim, hooks: LazyLogHooks): LazyLog => {
   let log: AttemptLog | undefined
   let watched = false
   let closing: Closing | Promise<Closing> | undefined
