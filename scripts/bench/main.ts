@@ -9,9 +9,11 @@ import { benchHandlers } from './handlers.ts'
 import { benchLatency } from './latency.ts'
 import { benchLog } from './log.ts'
 import { benchMemory } from './memory.ts'
+import { benchReplay } from './replay.ts'
 import { formatRow, type Row, table } from './row.ts'
 import { benchStart } from './start.ts'
 import { benchStore } from './store.ts'
+import { benchUnits } from './units.ts'
 import { benchWorkers } from './workers.ts'
 
 const benches: Readonly<Record<string, { title: string; run: (given: readonly string[]) => Promise<readonly Row[]> }>> =
@@ -23,6 +25,8 @@ const benches: Readonly<Record<string, { title: string; run: (given: readonly st
     commands: { title: 'Short programs as jobs', run: benchCommands },
     log: { title: 'Output: from a program to durable and to a follower in another process', run: benchLog },
     latency: { title: 'A line, from printed to seen', run: benchLatency },
+    units: { title: 'What ten thousand lines cost in DynamoDB', run: benchUnits },
+    replay: { title: 'Reading a log from a line on', run: benchReplay },
     memory: { title: 'Memory while a job prints much', run: benchMemory },
     start: { title: 'Starting', run: benchStart },
   }

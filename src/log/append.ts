@@ -22,7 +22,7 @@ import { createWatchedFlush } from './watched-flush.ts'
 //
 // A1  One call of `publish` at a time. Failures that pass are tried again for ever; one that does not ends the log.
 // A2  The start waits a turn for company: an attempt that ends at once stores its whole log with its outcome.
-// A3  What has not been asked to leave when the log ends belongs into the settling transaction.
+// A3  What has not left when the log ends belongs into the settling transaction, as long as it is little.
 
 export interface AppendDeps {
   readonly clock: Clock
@@ -44,9 +44,9 @@ export interface AppendOptions {
 }
 
 const heldBytesDefault = 8 * 1_024 * 1_024
-/** The settling transaction takes this much beside the outcome. */
+/** What the settling transaction takes beside the outcome: little, because what stands in a transaction is billed twice. */
 const restItemsMax = 20
-const restBytesMax = 1_000_000
+const restBytesMax = 8 * 1_024
 const retry = { attemptsMax: Number.POSITIVE_INFINITY, baseMs: 100, capMs: 5_000 }
 
 export const createAttemptLog = (deps: AppendDeps, config: ExecutionConfig, options: AppendOptions): AttemptLog => {
@@ -156,16 +156,18 @@ export const createAttemptLog = (deps: AppendDeps, config: ExecutionConfig, opti
     }
   }
 
-  /** Publishes what is in line or in flight, unless all of it fits into the settling transaction as well (A2). */
+  /** Publishes what is in line or in flight, unless it fits into the settling transaction (A3); gives back what belongs there. */
   const publishRest = async (pages: readonly Page[]): Promise<readonly Page[]> => {
+    const bytes = pages.reduce((sum, page) => sum + page.bytes, 0)
     if (!hold.isAloft()) {
-      const bytes = pages.reduce((sum, page) => sum + page.bytes, hold.held.bytes)
-      if (hold.held.count + pages.length <= restItemsMax && bytes <= restBytesMax)
+      if (hold.held.count + pages.length <= restItemsMax && hold.held.bytes + bytes <= restBytesMax)
         return [...batcher.revoke(), ...pages]
-      batcher.flushNow()
     }
+    const isLittle = pages.length <= restItemsMax && bytes <= restBytesMax
+    if (!isLittle) hold.lineUpAgain(pages)
+    batcher.flushNow()
     await batcher.drain()
-    return pages
+    return isLittle ? pages : []
   }
 
   return {

@@ -42,8 +42,9 @@ const newline = 10
 export const outputBytesMax = (bytesMax: number): number =>
   bytesMax - headerBytes - trailerBytes - runBytes - placeBytes - varintSize(bytesMax)
 
-export const createLinePage = (bytesMax: number): LinePage => {
-  let buffer = Buffer.allocUnsafeSlow(Math.min(bytesMax, firstBytes))
+/** `bytesLikely`: what it begins with, where something is known of what it will take. */
+export const createLinePage = (bytesMax: number, bytesLikely = firstBytes): LinePage => {
+  let buffer = Buffer.allocUnsafeSlow(Math.min(bytesMax, Math.max(firstBytes, bytesLikely)))
   let dataEnd = headerBytes
   let lengths = Buffer.allocUnsafeSlow(lengthsFirst)
   let lengthsEnd = 0

@@ -43,6 +43,8 @@ export interface PageHold extends Hold<Piece, Page> {
   lineUp(event: SingleEvent, at: number): void
   /** Nothing more comes: takes out what is open, unfinished lines included. */
   takeRest(): readonly Page[]
+  /** Puts pages that were taken out behind those in line. */
+  lineUpAgain(pages: readonly Page[]): void
   /** The page of an event that is stored by other means, behind everything else. */
   takeAlone(event: SingleEvent, at: number): Page
   isAloft(): boolean
@@ -123,8 +125,9 @@ export const createPageHold = (
     const full = page
     const head = close({ timestamp: full.timestamp(), type: eventTypes.outputBatch }, full.count())
     const plain = full.encode(head.sequence, triggerNumbers[trigger], playbackIntervalMs)
-    page = spare.pop() ?? createLinePage(maxBatchBytes)
     size.closed(trigger, now)
+    // Pages follow each other in size; what is reserved and not used costs nothing but address space.
+    page = spare.pop() ?? createLinePage(maxBatchBytes, plain.length + (plain.length >> 3))
     push(head, trigger, plain, () => {
       full.clear()
       if (spare.length < sparePagesMax) spare.push(full)
@@ -252,6 +255,13 @@ export const createPageHold = (
       since = now
       closeSingle(event, at)
       line.push(...closed.splice(0))
+    },
+    lineUpAgain: (pages) => {
+      for (const one of pages) {
+        one.isHeld = true
+        sealedBytes += one.bytes
+        line.push(one)
+      }
     },
     takeAlone: (event, at) => {
       closeSingle(event, at)

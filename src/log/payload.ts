@@ -1,5 +1,6 @@
-import { crc32, deflateRaw, deflateRawSync, inflateRawSync } from 'node:zlib'
+import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { Damage } from './batch-reader.ts'
+import { createCompressing } from './compressor.ts'
 import { type Encoding, type EventType, encodings, type StoredItem } from './event.ts'
 
 // Payloads: how the bytes of an event become those of a stored item, and back. Compressed where that makes them smaller. Reading
@@ -9,18 +10,15 @@ import { type Encoding, type EventType, encodings, type StoredItem } from './eve
 export type Deflate = (plain: Uint8Array) => Uint8Array | Promise<Uint8Array>
 
 /** Small ones at once: handing them to the pool would cost more than the work itself. */
-export const deflatePooled: Deflate = (plain) => (plain.length <= atOnceMax ? deflateNow(plain) : deflateOnPool(plain))
+export const deflatePooled: Deflate = (plain) =>
+  plain.length <= atOnceMax ? deflateNow(plain) : pooled.compress(plain)
 
 /** Everything at once, for where no thread but this one may decide the order of things. */
 export const deflateNow: Deflate = (plain) => deflateRawSync(plain, { level: 1 })
 
 const atOnceMax = 16 * 1_024
 
-const deflateOnPool = (plain: Uint8Array): Promise<Uint8Array> =>
-  new Promise((resolve, reject) => {
-    // One piece of this size is enough for most pages, so that the pool is asked once.
-    deflateRaw(plain, { level: 1, chunkSize: 64 * 1_024 }, (cause, packed) => (cause ? reject(cause) : resolve(packed)))
-  })
+const pooled = createCompressing(1)
 
 export interface EventHead {
   readonly sequence: number

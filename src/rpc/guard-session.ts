@@ -4,6 +4,7 @@ import type { Clock, Timer } from '../kernel/clock.ts'
 export interface SessionLimits {
   readonly resetsMax: number
   readonly idleTimeoutMs: number
+  readonly headersTimeoutMs: number
 }
 
 /** Abandoned calls are counted over this time. */
@@ -11,7 +12,8 @@ const windowMs = 10_000
 
 /**
  * Closes an HTTP/2 connection that nobody uses, and one that opens calls only to abandon them: each costs the caller a few
- * bytes and us a whole call.
+ * bytes and us a whole call. One that never gets as far as its settings is cut: Node says goodbye to it and then keeps it for
+ * ever, without an error and without noticing that its caller has hung up.
  */
 export const guardSession = (clock: Clock, session: ServerHttp2Session, limits: SessionLimits): void => {
   let streams = 0
@@ -45,6 +47,10 @@ export const guardSession = (clock: Clock, session: ServerHttp2Session, limits: 
       if (streams === 0 && !session.closed) rest()
     })
   })
+  const greeting = clock.setTimeout(() => session.destroy(), limits.headersTimeoutMs)
+  const greeted = () => clock.clearTimeout(greeting)
+  session.once('remoteSettings', greeted)
+  session.once('close', greeted)
   session.once('close', wake)
   rest()
 }

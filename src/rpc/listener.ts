@@ -16,7 +16,6 @@ import { tellProtocol } from './tell-protocol.ts'
 export interface ListenerLimits extends SessionLimits {
   readonly connectionsMax: number
   readonly streamsMax: number
-  readonly headersTimeoutMs: number
   readonly requestTimeoutMs: number
 }
 

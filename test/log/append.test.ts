@@ -139,6 +139,19 @@ describe('batches', () => {
     log.abandon()
   })
 
+  test('much that is left at the end is published, because in the settling transaction it would cost twice', async () => {
+    const { log, stored, publishes, write, clock } = aLog({}, { prompt: true })
+    await clock.advance(10)
+    const noise = (seed: string): string => createHash('sha512').update(seed).digest('hex')
+    const lineAt = (at: number): string => `${[1, 2, 3, 4].map((part) => noise(`${at} ${part}`)).join('')}\n`
+    const text = Array.from({ length: 40 }, (_, at) => lineAt(at))
+    write(text.join(''))
+    const closing = await log.finish({ exitCode: 0 })
+    expect(publishes.map(({ items }) => rangesOf(items))).toEqual([['1 processStart'], ['2–41']])
+    expect(rangesOf(closingOf(closing))).toEqual(['42 processEnd'])
+    expect(bytesOf(stored, 'stdout').toString()).toBe(text.join(''))
+  })
+
   test('E16 the age and the count in the same instant make one flush', async () => {
     const { log, publishes, write, clock } = aLog({ maxBatchSize: 2 }, { prompt: true })
     await clock.advance(1)
