@@ -124,18 +124,25 @@ const lineRow = (line: string, sequence: number) =>
 
 const perRequest = 25
 
+const sideBySide = 4
+
 const putLines = async (client: DynamoDB, lines: readonly string[]): Promise<number> => {
-  let units = 0
-  for (let from = 0; from < lines.length; from += perRequest) {
-    const puts = lines.slice(from, from + perRequest).map((line, place) => ({
-      PutRequest: { Item: Object.fromEntries(Object.entries(lineRow(line, from + place + 1)).map(attribute)) },
-    }))
-    const answer = await client.batchWriteItem({
-      RequestItems: { millrace_job_events: puts },
-      ReturnConsumedCapacity: 'TOTAL',
-    })
-    for (const { CapacityUnits = 0 } of answer.ConsumedCapacity ?? []) units += CapacityUnits
+  let [units, next] = [0, 0]
+  const flow = async () => {
+    while (next < lines.length) {
+      const from = next
+      next += perRequest
+      const puts = lines.slice(from, from + perRequest).map((line, place) => ({
+        PutRequest: { Item: Object.fromEntries(Object.entries(lineRow(line, from + place + 1)).map(attribute)) },
+      }))
+      const answer = await client.batchWriteItem({
+        RequestItems: { millrace_job_events: puts },
+        ReturnConsumedCapacity: 'TOTAL',
+      })
+      for (const { CapacityUnits = 0 } of answer.ConsumedCapacity ?? []) units += CapacityUnits
+    }
   }
+  await Promise.all(Array.from({ length: sideBySide }, flow))
   return units
 }
 

@@ -49,7 +49,7 @@ const ownLog = async (): Promise<string> => {
     },
   )
   const request = { queue: 'default', params: { kind: 'handler', name: 'noop', input: {} } } as const
-  for (let round = 0; round < 100; round++) {
+  for (let round = 0; round < 160; round++) {
     const jobs = await Promise.all(Array.from({ length: 32 }, () => rig.runtime.enqueue(request)))
     await Promise.all(jobs.map(({ jobId }) => ends.of(jobId)))
   }

@@ -12,7 +12,8 @@ import { median, type Row } from './row.ts'
 const printer = join(import.meta.dirname, `print-lines${extname(import.meta.filename)}`)
 const lines = 10_000
 const from = 9_000
-const rounds = 15
+const rounds = 9
+const firstRounds = 60
 
 /** The sequence of a line: PROCESS_START is the first event. */
 const sequenceOf = (line: number): number => line + 1
@@ -69,7 +70,7 @@ export const benchReplay = async (): Promise<readonly Row[]> => {
   }
   const places = [1, 2_500, 5_000, 7_500, 9_999]
   const first = new Map<number, number[]>(places.map((line) => [line, []]))
-  for (let round = -10; round < 20 * rounds; round++) {
+  for (let round = -10; round < firstRounds; round++) {
     for (const [line, took] of first) {
       const ms = await firstLine(client, batched, line)
       if (round >= 0) took.push(ms)

@@ -50,6 +50,9 @@ export interface Attempt {
   lose(error: unknown): void
 }
 
+/** The same for all: without a reason, each abort would make an error with a stack. */
+const attemptOver = 'the attempt is over'
+
 export const createAttempt = (deps: AttemptDeps, parts: AttemptParts, hooks: AttemptHooks): Attempt => {
   const { clock, random, service } = deps
   const { claim, lazyLog, work } = parts
@@ -78,6 +81,8 @@ export const createAttempt = (deps: AttemptDeps, parts: AttemptParts, hooks: Att
   let urged: 'drain' | 'halt' | undefined
   let hasWorkEnded = false
   let isOver = false
+  /** Until when somebody watches, as far as was ever heard. */
+  let latestWatch = 0
 
   const send = (event: AttemptEvent): void => {
     if (!isOver) actor.send(event)
@@ -139,10 +144,12 @@ export const createAttempt = (deps: AttemptDeps, parts: AttemptParts, hooks: Att
     )
   }
 
-  const heard = ({ cancelRequested, watchedUntil }: Renewal): void => {
+  /** Answers overtake each other: one that read the row before somebody came to watch takes nothing back. */
+  const heard = ({ cancelRequested, watchedUntil = 0 }: Renewal): void => {
     if (isOver) return
     if (cancelRequested) send({ type: 'cancel', at: clock.monotonic() })
-    lazyLog.setWatched(watchedUntil !== undefined && watchedUntil > clock.now())
+    if (watchedUntil > latestWatch) latestWatch = watchedUntil
+    lazyLog.setWatched(latestWatch > clock.now())
   }
 
   const settle = async (reason: StopReason | undefined): Promise<void> => {
@@ -166,7 +173,7 @@ export const createAttempt = (deps: AttemptDeps, parts: AttemptParts, hooks: Att
 
   const over = (how: 'settled' | 'lost'): void => {
     isOver = true
-    settling.abort()
+    settling.abort(attemptOver)
     stopListening()
     disarm()
     workEnded()
@@ -205,6 +212,8 @@ export const createAttempt = (deps: AttemptDeps, parts: AttemptParts, hooks: Att
     }
   })
   const stopListening = service.listen(hold, heard)
+  // Whoever waited for the job to begin watches from its first line on.
+  if (job.watchedUntil !== undefined) heard({ cancelRequested: false, watchedUntil: job.watchedUntil })
   actor.start()
   work.begin(told)
 

@@ -1,9 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { StoreBusy } from '../../src/jobs/faults.ts'
+import type { WorkerService } from '../../src/worker/service.ts'
 import { obedient, stubborn, undying } from './sim-exec.ts'
 import { createWorld } from './support.ts'
 
 const stopAfter = { graceMs: 5_000 }
+
+/** A store whose answers to publishing were made before anybody watched. */
+const publishTellsNothing = (service: WorkerService): WorkerService => ({
+  ...service,
+  publish: async (...given) => ({ ...(await service.publish(...given)), watchedUntil: undefined }),
+})
 
 describe('a command', () => {
   test.each([
@@ -38,6 +45,32 @@ describe('a command', () => {
       { type: 4, data: end },
     ])
     expect(world.process().signals).toEqual([])
+    await world.worker.stop()
+  })
+
+  test('an answer that read the row before somebody came to watch does not take the watching back', async () => {
+    const world = createWorld({ wrap: publishTellsNothing })
+    const jobId = await world.command()
+    world.worker.start()
+    await world.breathe()
+    expect(world.logs.newest?.watched).toBe(false)
+    world.notices.tell(jobId, { watchedUntil: world.clock.now() + 60_000 })
+    world.process().write('stdout', 'one\n')
+    await world.breathe()
+    expect(world.calls.publish).toBeGreaterThan(0)
+    expect(world.logs.newest?.watched).toBe(true)
+    world.process().exit({ code: 0 })
+    await world.worker.stop()
+  })
+
+  test('whoever watched a job before it began watches it from its first line on', async () => {
+    const world = createWorld({ wrap: publishTellsNothing })
+    const jobId = await world.command()
+    await world.a.store.watch(jobId)
+    world.worker.start()
+    await world.breathe()
+    expect(world.logs.newest?.watched).toBe(true)
+    world.process().exit({ code: 0 })
     await world.worker.stop()
   })
 

@@ -31,7 +31,7 @@ export interface World extends Harness {
   readonly worker: Worker
   readonly service: WorkerService
   readonly calls: Record<keyof WorkerService, number>
-  readonly logs: { count: number }
+  readonly logs: { count: number; newest?: { readonly watched: boolean } }
   readonly notices: ReturnType<typeof createNotices>
   readonly warnings: () => readonly string[]
   submit(params: JobParams, rest?: Partial<EnqueueRequest>): Promise<string>
@@ -63,7 +63,7 @@ export const createWorld = (given: WorldOptions = {}): World => {
   const exec = createSimExec(clock)
   const notices = createNotices()
   const calls = { claim: 0, renew: 0, publish: 0, settle: 0, release: 0, listen: 0 }
-  const logs = { count: 0 }
+  const logs: World['logs'] = { count: 0 }
   let areLogsBroken = false
   const direct: WorkerService = {
     ...a.store,
@@ -101,7 +101,9 @@ export const createWorld = (given: WorldOptions = {}): World => {
         createLog: (claim, publish) => {
           logs.count += 1
           if (areLogsBroken) throw new TypeError('a bug')
-          return createMemoryLog(clock, claim, publish, given.log)
+          const log = createMemoryLog(clock, claim, publish, given.log)
+          logs.newest = log
+          return log
         },
         bareEnd: (_, end) => itemOf(1, 4, clock.now(), end),
       },

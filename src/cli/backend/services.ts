@@ -2,7 +2,7 @@ import { createRemoteService } from '../../client/connect.ts'
 import type { Options } from '../../config/options.ts'
 import type { Address } from '../../rpc/server.ts'
 import { createRemoteWorker, createRuntime } from '../../runtime.ts'
-import { createLogger, logEvents } from '../../telemetry/logger.ts'
+import type { Emit, TelemetryEvent } from '../../telemetry/events.ts'
 import type { Service, Target } from '../context.ts'
 import { type BackendDeps, environmentOf, localToken, prepareDirectory, socketOf } from './ground.ts'
 import { loadHandlers } from './load-handlers.ts'
@@ -16,13 +16,14 @@ export const serve = async (
   const { clock, random, host } = deps
   const handlers = await loadHandlers(host.cwd, how.handlers)
   const { ended, fatal } = createEnd()
+  const log = createLog(deps)
   await prepareDirectory(options)
   const runtime = await createRuntime(options, {
     clock,
     random,
     fatal,
     handlers,
-    emit: emitOf(deps),
+    emit: log.emit,
     environment: environmentOf(host),
     work: how.workers ? 'all' : 'none',
   })
@@ -30,6 +31,7 @@ export const serve = async (
     const { host: name, port } = options.server
     const listen = [{ host: name, port }, ...(await socketOf(deps, options))]
     const server = await runtime.serve({ listen, localToken: await localToken(deps, options) })
+    void log.open()
     return {
       addresses: server.addresses().map(spelled),
       stop: runtime.stop,
@@ -37,7 +39,7 @@ export const serve = async (
       ended,
     }
   } catch (error) {
-    await runtime.stopNow()
+    await Promise.all([runtime.stopNow(), log.open()])
     throw error
   }
 }
@@ -51,14 +53,16 @@ export const work = async (
 ): Promise<Service> => {
   const { clock, random, host } = deps
   const handlers = await loadHandlers(host.cwd, how.handlers)
+  const log = createLog(deps)
   const service = createRemoteService({ address, token, clock, random })
   const worker = createRemoteWorker(options, service, {
     clock,
     random,
     handlers,
-    emit: emitOf(deps),
+    emit: log.emit,
     environment: environmentOf(host),
   })
+  void log.open()
   const closed = (stopping: Promise<void>) => stopping.finally(() => service.close())
   return {
     addresses: [],
@@ -78,9 +82,22 @@ const createEnd = (): { readonly ended: Promise<void>; readonly fatal: (error: u
   return { ended, fatal }
 }
 
-/** Events for those who run it, as lines of JSON on standard error. */
-const emitOf = ({ host }: BackendDeps) =>
-  logEvents(createLogger({ level: host.env['MILLRACE_LOG_LEVEL'] || 'warn' }, process.stderr))
+/** Events for those who run it, as lines of JSON on standard error. What writes them is loaded when everything else is ready. */
+const createLog = ({ host }: BackendDeps): { readonly emit: Emit; readonly open: () => Promise<void> } => {
+  let log: Emit | undefined
+  const early: TelemetryEvent[] = []
+  return {
+    emit: (event) => {
+      if (log === undefined) early.push(event)
+      else log(event)
+    },
+    open: async () => {
+      const { createLogger, logEvents } = await import('../../telemetry/logger.ts')
+      log = logEvents(createLogger({ level: host.env['MILLRACE_LOG_LEVEL'] || 'warn' }, process.stderr))
+      for (const event of early.splice(0)) log(event)
+    },
+  }
+}
 
 const spelled = (address: Address): string =>
   'path' in address ? `unix:${address.path}` : `http://${bracketed(address.host)}:${address.port}`
