@@ -6,6 +6,7 @@ import { type Partner, startPartner } from './partner.ts'
 import { median, type Row } from './row.ts'
 
 const rounds = 5
+const warmUps = 3
 const jobsPerRound = 400
 /** How many jobs a process has behind it when it is measured again. */
 const jobsBefore = 10_000
@@ -24,7 +25,7 @@ const start = async (inFlight: number): Promise<readonly [Rival, Rival]> => [
 /** The two sides take turns, so that whatever else the machine does hits both. */
 const compare = async ([bare, ours]: readonly [Rival, Rival], inFlight: number): Promise<readonly Pair[]> => {
   const pairs: Pair[] = []
-  for (let round = -1; round < rounds; round++) {
+  for (let round = -warmUps; round < rounds; round++) {
     const question = { jobs: jobsPerRound, inFlight }
     const pair = { bare: await bare.ask(question), ours: await ours.ask(question) }
     if (round >= 0) pairs.push(pair)
@@ -57,7 +58,7 @@ export const benchCommands = async (): Promise<readonly Row[]> => {
 
   const many = await start(32)
   const fresh = await compare(many, 32)
-  await many[1].ask({ jobs: jobsBefore - (rounds + 1) * jobsPerRound, inFlight: 32 })
+  await many[1].ask({ jobs: jobsBefore - (rounds + warmUps) * jobsPerRound, inFlight: 32 })
   const tired = await compare(many, 32)
   for (const rival of many) await rival.end()
 

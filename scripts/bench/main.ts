@@ -39,6 +39,11 @@ if (unknown.length > 0) {
   process.exit(1)
 }
 
+if (given.includes('--write') && chosen.length > 0) {
+  console.error('The page holds all benchmarks: with --write, name none.')
+  process.exit(1)
+}
+
 const sections: { title: string; rows: readonly Row[] }[] = []
 for (const [name, { title, run }] of Object.entries(benches)) {
   if (chosen.length > 0 && !chosen.includes(name)) continue
