@@ -34,7 +34,7 @@ describe('submit', () => {
     expect(context.stdout.text()).toBe(`${aJobId}\n`)
     expect(context.stderr.text()).toBe('')
     expect(client.calls[0]?.given).toMatchObject({
-      params: { ...params, cwd: '/home/ada/work' },
+      params: { ...params, cwd: '/home/ada/place' },
       delayMs: 60_000,
       requestId: expect.stringMatching(/^[0-9a-f]{32}$/),
     })
@@ -341,14 +341,14 @@ describe('provision', () => {
 
 describe('config', () => {
   const yaml = `signing:\n  keys: [{ id: one, secret: ${'A'.repeat(43)}= }]\naws:\n  credentials: { accessKeyId: AKIA, secretAccessKey: hunter2 }\njobs: { queues: [a, b] }\n`
-  const files = { '/home/ada/work/millrace.yaml': yaml }
+  const files = { '/home/ada/place/millrace.yaml': yaml }
 
   test('M13 print shows every value with where it comes from, and no secret', async () => {
     const context = fakeContext({ files, env: { MILLRACE_JOBS__SWEEP_INTERVAL_MS: '1000' } })
     expect(await config(context, { action: 'print', set: [{ key: 'jobs.outboxDelayMs', text: '2000' }] })).toBe(0)
     const lines = context.stdout.text().split('\n')
     expect(lines).toContain('profile = "embedded"  # default')
-    expect(lines).toContain('jobs.queues = ["a","b"]  # /home/ada/work/millrace.yaml:5:17')
+    expect(lines).toContain('jobs.queues = ["a","b"]  # /home/ada/place/millrace.yaml:5:17')
     expect(lines).toContain('jobs.sweepIntervalMs = 1000  # variable MILLRACE_JOBS__SWEEP_INTERVAL_MS')
     expect(lines).toContain('jobs.outboxDelayMs = 2000  # flag --set')
     expect(lines).toContain(
@@ -361,7 +361,7 @@ describe('config', () => {
   test('check is quiet about what is good and says all that is wrong, with 3', async () => {
     const good = fakeContext({ files })
     expect(await config(good, { action: 'check' })).toBe(0)
-    expect(good.stdout.text()).toBe('the configuration is good (/home/ada/work/millrace.yaml)\n')
+    expect(good.stdout.text()).toBe('the configuration is good (/home/ada/place/millrace.yaml)\n')
     const bad = fakeContext({ files: { '/other.yaml': 'jobs: { retentionMs: 1, x: 2 }' } })
     expect(await config(bad, { action: 'check', config: '/other.yaml' })).toBe(3)
     expect(bad.stdout.text().split('\n')).toEqual([
@@ -381,7 +381,7 @@ describe('config', () => {
     const all = { ...files, [usual]: '', '/a.yaml': '', '/b.yaml': '' }
     expect(await used({ files: all, env: { MILLRACE_CONFIG: '/a.yaml' } }, { config: '/b.yaml' })).toBe('/b.yaml')
     expect(await used({ files: all, env: { MILLRACE_CONFIG: '/a.yaml' } })).toBe('/a.yaml')
-    expect(await used({ files: all })).toBe('/home/ada/work/millrace.yaml')
+    expect(await used({ files: all })).toBe('/home/ada/place/millrace.yaml')
     expect(await used({ files: { [usual]: '' } })).toBe(usual)
     expect(await used({})).toBeUndefined()
     await expect(config(fakeContext(), { action: 'check', config: '/none.yaml' })).rejects.toThrow('/none.yaml')

@@ -102,7 +102,7 @@ describe('run', () => {
         params: {
           kind: 'command',
           argv: command,
-          cwd: '/home/ada/work/sub',
+          cwd: '/home/ada/place/sub',
           env: { PATH: '/bin', A: '2' },
           stdin: 'in',
         },
@@ -209,7 +209,7 @@ describe('run', () => {
     })
     expect(await context.end(run(context, { command }))).toBe(4)
     expect(context.stdout.text()).toBe('there\n')
-    expect(client.calls[0]?.given).toMatchObject({ params: { env: { HERE: 'mine' }, cwd: '/home/ada/work' } })
+    expect(client.calls[0]?.given).toMatchObject({ params: { env: { HERE: 'mine' }, cwd: '/home/ada/place' } })
   })
 
   test('a holder that vanishes is replaced: the same request, and nothing shown twice', async () => {

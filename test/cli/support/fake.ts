@@ -206,7 +206,7 @@ export const fakeContext = (
     random: createSeededRandom(1),
     host: {
       env: given.env ?? {},
-      cwd: '/home/ada/work',
+      cwd: '/home/ada/place',
       platform: 'linux',
       home: '/home/ada',
       temporary: '/tmp',
